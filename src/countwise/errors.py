@@ -1,0 +1,41 @@
+"""Everything that can go wrong, and whose fault it is.
+
+    CountwiseError            exit code 1, a fault of ours
+    ├── InputError            exit code 2, the user's input is wrong
+    │   ├── TableError        a table or domain file
+    │   ├── PlanError         a plan: levels, epsilon, mechanism, adjustment
+    │   └── ReleaseError      a folder that is not a release, or not a whole one
+    └── BudgetError           exit code 3, refused because the budget does not allow it
+
+A message says what is wrong, where, and what would be right. It never shows a count.
+"""
+
+
+class CountwiseError(Exception):
+    """Root of the tree; raised as itself only for faults of the software."""
+
+    exit_code = 1
+
+
+class InputError(CountwiseError):
+    """What the user gave can not be used as it is."""
+
+    exit_code = 2
+
+
+class TableError(InputError):
+    """A table of counts, or a list of cells, is not what it should be."""
+
+
+class PlanError(InputError):
+    """A plan does not say how to release, or says it in a way that can not be."""
+
+
+class ReleaseError(InputError):
+    """A release folder is missing, damaged, or of another version."""
+
+
+class BudgetError(CountwiseError):
+    """The privacy budget does not allow the request."""
+
+    exit_code = 3

@@ -1,0 +1,21 @@
+"""Pages from templates; whatever a template is given is escaped unless it is markup already."""
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("countwise.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render(template: str, **values: object) -> str:
+    """The page as text, complete in itself."""
+    return _environment().get_template(template).render(**values)

@@ -1,0 +1,48 @@
+"""Epsilon as the exact number the user wrote."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from difflib import get_close_matches
+from fractions import Fraction
+
+from countwise.errors import PlanError
+
+Number = str | int | float | Decimal | Fraction
+
+
+def exact(value: Number, *, what: str = "epsilon") -> Fraction:
+    """A positive rational from a decimal or a fraction; 0.1 means one tenth."""
+    text = repr(value) if isinstance(value, float) else str(value).strip()
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise PlanError(
+            f"{what} must be a positive decimal or fraction such as 0.5 or 1/3, got {text!r}."
+        ) from None
+    if number <= 0:
+        raise PlanError(f"{what} must be positive, got {text}.")
+    return number
+
+
+def written(number: Fraction) -> str:
+    """The shortest exact way to write a rational: a decimal if it ends, else a fraction."""
+    rest = number.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    if rest != 1:
+        return f"{number.numerator}/{number.denominator}"
+    places = 0
+    while (number * 10**places).denominator != 1:
+        places += 1
+    return f"{Decimal(int(number * 10**places)).scaleb(-places):f}"
+
+
+def one_of(value: str, options: Iterable[str], *, what: str) -> str:
+    """The value if it is an option; else a refusal that names the options and the nearest."""
+    options = list(options)
+    if value in options:
+        return value
+    near = get_close_matches(value, options, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise PlanError(f"{what} must be one of {', '.join(options)}; got {value!r}.{hint}")

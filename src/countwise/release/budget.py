@@ -1,0 +1,88 @@
+"""What each level may cost, what noise that buys, and how the costs add up."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import asinh
+
+from countwise.privacy.epsilon import written
+from countwise.privacy.laws import Exact, IntegerLaw
+
+MICRO = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelBudget:
+    """One level: its nodes, its privacy loss, how far a person can move it, and its noise."""
+
+    level: str
+    nodes: int
+    sensitivity: int
+    epsilon: Fraction
+    law: IntegerLaw
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The levels of a plan from the root to the cells."""
+
+    levels: tuple[LevelBudget, ...]
+
+    @property
+    def laws(self) -> tuple[IntegerLaw, ...]:
+        """The noise law of each level."""
+        return tuple(each.law for each in self.levels)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The whole privacy loss: levels are measured one after another, so theirs add up."""
+        return sum((each.epsilon for each in self.levels), Fraction(0))
+
+    def sum_in_words(self) -> str:
+        """How the loss adds up, level by level."""
+        terms = [f"{written(each.epsilon)} ({each.level})" for each in self.levels]
+        return " + ".join(terms) + f" = {written(self.epsilon)}"
+
+
+def split_evenly(levels: Sequence[str]) -> dict[str, Fraction]:
+    """The same share for every level."""
+    return {level: Fraction(1, len(levels)) for level in levels}
+
+
+def split_by_weights(levels: Sequence[str], weights: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """Shares in proportion to given weights."""
+    total = sum((weights[level] for level in levels), Fraction(0))
+    return {level: weights[level] / total for level in levels}
+
+
+def split_for_equal_relative_error(
+    epsilon: Fraction, nodes: Mapping[str, int], sensitivity: Mapping[str, int]
+) -> dict[str, Fraction]:
+    """Shares that make the noise as large relative to a typical count at every level.
+
+    A level of n nodes has typical counts of 1/n of the total. Geometric noise at ε/Δ has standard
+    deviation 1/(√2·sinh(ε/(2Δ))); so the losses are 2Δ·asinh(n·x) for the x at which they add
+    up to ε. They are rounded to millionths of ε; the cells take the remainder.
+    """
+
+    def losses(x: float) -> list[float]:
+        return [2 * sensitivity[name] * asinh(n * x) for name, n in nodes.items()]
+
+    low, high = 0.0, 1.0
+    while sum(losses(high)) < epsilon:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(losses(middle)) < epsilon else (low, middle)
+    shares = {
+        name: max(Fraction(round(loss / float(epsilon) * MICRO), MICRO), Fraction(1, MICRO))
+        for name, loss in zip(nodes, losses(low), strict=True)
+    }
+    cells = list(nodes)[-1]
+    shares[cells] = 1 - sum((share for name, share in shares.items() if name != cells), Fraction(0))
+    return shares
+
+
+def noise_law(kind: type[IntegerLaw], *, sensitivity: int, epsilon: Fraction) -> IntegerLaw:
+    """The law whose scale spends ε on a level of this sensitivity."""
+    return kind(scale=sensitivity / epsilon) if sensitivity else Exact()

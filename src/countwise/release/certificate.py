@@ -1,0 +1,60 @@
+"""The certificate: what a release promises, for a person to read."""
+
+from collections.abc import Sequence
+from math import exp
+
+import numpy as np
+
+from countwise.arrays import IntArray
+from countwise.pages.page import render
+from countwise.privacy.epsilon import written
+from countwise.privacy.laws import Exact
+from countwise.privacy.measurements import Measurements
+from countwise.release.budget import Budget
+from countwise.release.plan import Plan
+
+PROMISES = {
+    "add-remove": "Whether or not any one person is in the records, the chances of every possible "
+    "release stay nearly the same.",
+    "replace-one": "If any one person's data were replaced by anyone else's, the chances of every "
+    "possible release would stay nearly the same.",
+}
+TIES = {
+    "random": "Where the adjustment had to break ties, it did so by a random order that is "
+    "published there too and does not depend on the data.",
+    "last": "Where the adjustment had to break ties, the last component was served first.",
+}
+
+
+def certificate(
+    plan: Plan, budget: Budget, measurements: Measurements, counts: Sequence[IntArray], **about: str
+) -> str:
+    """The page, from published values only; `about` has the software version and format."""
+    epsilon = budget.epsilon
+    levels = [
+        {
+            "level": each.level,
+            "nodes": each.nodes,
+            "epsilon": written(each.epsilon),
+            "scale": written(each.law.scale) if each.law.scale else "none",
+            "margin": f"±{each.law.margin(0.95):,}" if each.law.scale else "exact",
+            "moved": f"{np.abs(count - noisy).mean():,.2f}",
+        }
+        for each, count, noisy in zip(budget.levels, counts, measurements.noisy, strict=True)
+    ]
+    return render(
+        "certificate.html",
+        title="Certificate of a release of counts",
+        epsilon=written(epsilon),
+        factor=f"{exp(epsilon):.2f}" if epsilon < 20 else None,
+        nodes=measurements.hierarchy.nodes,
+        mechanism=plan.mechanism,
+        adjust=plan.adjust,
+        promise=PROMISES[plan.neighbours],
+        sum_in_words=budget.sum_in_words(),
+        levels=levels,
+        exact=", ".join(each.level for each in budget.levels if isinstance(each.law, Exact)),
+        rows=plan.rows,
+        ties=TIES[plan.ties] if plan.adjust == "mode" else "",
+        **about,
+    )

@@ -1,0 +1,213 @@
+"""The release folder: writing it whole, reading it back, and checking that it is one."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from countwise.arrays import IntArray, frozen
+from countwise.errors import ReleaseError
+from countwise.privacy.epsilon import written
+from countwise.privacy.laws import LAWS
+from countwise.privacy.measurements import Measurements
+from countwise.release.budget import Budget, LevelBudget
+from countwise.release.certificate import certificate
+from countwise.release.folder import whole_folder
+from countwise.release.plan import Plan, from_dict
+from countwise.tables.hierarchy import Hierarchy, build
+
+FORMAT = 1
+TABLES = ("counts.parquet", "counts.csv", "measurements.parquet")
+
+Tell = Callable[[str], None]
+
+
+def silent(stage: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A published table: counts that add up, the noisy counts behind them, and how it was made."""
+
+    plan: Plan
+    budget: Budget
+    measurements: Measurements
+    counts: tuple[IntArray, ...]
+    tie_key: int | None
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree the counts stand on."""
+        return self.measurements.hierarchy
+
+    def table(self) -> pl.DataFrame:
+        """One row a node of every level, with its released count."""
+        return stacked(self.hierarchy, count=self.counts)
+
+    def save(self, folder: str | Path, *, overwrite: bool = False, tell: Tell = silent) -> None:
+        """Write the release folder; it gets its name when it is complete and checked."""
+        with whole_folder(Path(folder), overwrite=overwrite) as partial:
+            table = self.table()
+            tell("writing counts.parquet")
+            table.write_parquet(partial / "counts.parquet")
+            tell("writing counts.csv")
+            table.write_csv(partial / "counts.csv")
+            del table
+            tell("writing measurements.parquet")
+            noisy = stacked(self.hierarchy, noisy=self.measurements.noisy)
+            noisy.write_parquet(partial / "measurements.parquet")
+            del noisy
+            tell("checking what was written")
+            written_counts = pl.read_parquet(partial / "counts.parquet", columns=["count"])
+            check_counts(self.hierarchy, split_levels(self.hierarchy, written_counts["count"]))
+            manifest = self.manifest() | {
+                "checksums": {name: checksum(partial / name) for name in TABLES}
+            }
+            text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+            (partial / "release.json").write_text(text, encoding="utf-8")
+            page = certificate(
+                self.plan,
+                self.budget,
+                self.measurements,
+                self.counts,
+                version=version("countwise"),
+                format=str(FORMAT),
+            )
+            (partial / "certificate.html").write_text(page, encoding="utf-8")
+
+    def manifest(self) -> dict[str, Any]:
+        """All that anyone needs to compute with the release, as plain data."""
+        key = None if self.tie_key is None else f"{self.tie_key:016x}"
+        return {
+            "format": FORMAT,
+            "software": f"countwise {version('countwise')}",
+            "by": list(self.hierarchy.by),
+            "levels": [
+                {
+                    "level": each.level,
+                    "nodes": each.nodes,
+                    "law": each.law.name,
+                    "scale": written(each.law.scale),
+                    "sensitivity": each.sensitivity,
+                    "epsilon": written(each.epsilon),
+                }
+                for each in self.budget.levels
+            ],
+            "privacy": {
+                "epsilon": written(self.budget.epsilon),
+                "sum": self.budget.sum_in_words(),
+                "neighbours": self.plan.neighbours,
+                "rows": self.plan.rows,
+            },
+            "adjustment": {
+                "method": self.plan.adjust,
+                "total": self.plan.total,
+                "ties": self.plan.ties,
+                "tie_key": key,
+            },
+            "plan": self.plan.to_dict(),
+        }
+
+
+def stacked(hierarchy: Hierarchy, **values: Sequence[IntArray]) -> pl.DataFrame:
+    """The nodes of all levels, root first, with one column for each name."""
+    return pl.concat(
+        hierarchy.frame(level, **{name: each[level] for name, each in values.items()})
+        for level in range(len(hierarchy.sizes))
+    )
+
+
+def split_levels(hierarchy: Hierarchy, column: pl.Series) -> tuple[IntArray, ...]:
+    """A column of all nodes, root first, cut into levels."""
+    bounds = np.cumsum(hierarchy.sizes)[:-1]
+    return tuple(frozen(part) for part in np.split(column.to_numpy().copy(), bounds))
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return "sha256:" + hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_counts(hierarchy: Hierarchy, counts: Sequence[IntArray]) -> None:
+    """Released counts are whole, none negative, and children add up to their parent."""
+    for level, values in enumerate(counts):
+        if values.dtype != np.int64 or len(values) != hierarchy.sizes[level]:
+            raise ReleaseError(
+                f"level {hierarchy.levels[level]!r} does not hold one whole number a node."
+            )
+        if (values < 0).any():
+            node = _name(hierarchy, level, int(np.argmax(values < 0)))
+            raise ReleaseError(f"the count of {node} is negative; released counts never are.")
+    for level, offsets in enumerate(hierarchy.offsets):
+        off = np.add.reduceat(counts[level + 1], offsets[:-1]) != counts[level]
+        if off.any():
+            node = _name(hierarchy, level, int(np.argmax(off)))
+            raise ReleaseError(f"the counts below {node} do not add up to its own count.")
+
+
+def _name(hierarchy: Hierarchy, level: int, node: int) -> str:
+    return "/".join(hierarchy.path(level, node)) or hierarchy.levels[0]
+
+
+def read_release(folder: str | Path) -> Release:
+    """The release in a folder, refused unless it is whole and its counts add up."""
+    folder = Path(folder)
+    manifest = _read_manifest(folder)
+    for name, expected in manifest["checksums"].items():
+        if not (folder / name).is_file():
+            raise ReleaseError(f"{folder}: {name} is missing from the release.")
+        if checksum(folder / name) != expected:
+            raise ReleaseError(f"{folder / name} was changed after the release was made.")
+    by = manifest["by"]
+    table = pl.read_parquet(folder / "counts.parquet")
+    noisy = pl.read_parquet(folder / "measurements.parquet", columns=["noisy"])["noisy"]
+    cells = table.filter(pl.col("level") == by[-1]).select(pl.col(by).cast(pl.String))
+    hierarchy, _ = build(cells)
+    counts = split_levels(hierarchy, table["count"])
+    check_counts(hierarchy, counts)
+    budget = Budget(levels=tuple(_level_budget(each) for each in manifest["levels"]))
+    key = manifest["adjustment"]["tie_key"]
+    return Release(
+        plan=from_dict(manifest["plan"], where=f"{folder}/release.json"),
+        budget=budget,
+        measurements=Measurements(
+            hierarchy=hierarchy, laws=budget.laws, noisy=split_levels(hierarchy, noisy)
+        ),
+        counts=counts,
+        tie_key=None if key is None else int(key, 16),
+    )
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    path = folder / "release.json"
+    if not path.is_file():
+        raise ReleaseError(f"{folder} is not a release: it has no release.json.")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise ReleaseError(f"{path} is not readable as JSON.") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ReleaseError(f"{path} is not of release format {FORMAT}, the one this version reads.")
+    for key in ("by", "levels", "privacy", "adjustment", "plan", "checksums"):
+        if key not in manifest:
+            raise ReleaseError(f"{path} has no {key!r}; a release of format {FORMAT} does.")
+    return manifest
+
+
+def _level_budget(entry: dict[str, Any]) -> LevelBudget:
+    return LevelBudget(
+        level=entry["level"],
+        nodes=entry["nodes"],
+        sensitivity=entry["sensitivity"],
+        epsilon=Fraction(entry["epsilon"]),
+        law=LAWS[entry["law"]](scale=Fraction(entry["scale"])),
+    )

@@ -1,0 +1,215 @@
+"""Tables of counts and lists of cells from CSV and Parquet files.
+
+Every refusal names the file, the row as an editor shows it, and the column. None shows a count.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from countwise.arrays import IntArray
+from countwise.errors import TableError
+from countwise.tables.confidential import Confidential
+from countwise.tables.hierarchy import Hierarchy, build, check_level_names
+
+MAX_COUNT = 10**15
+
+NO_DOMAIN = (
+    "the list of cells must be public, because a cell that appears only when someone is in it "
+    "tells that someone is. To fix, give the public list with --domain cells.csv, or state with "
+    "--cells-are-public that the rows of the table are that list (empty cells included, as zeros)."
+)
+
+
+class PublicCellsWarning(UserWarning):
+    """The rows of a table were taken as the public list of cells without saying so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A file as a frame of the wanted columns, able to say where a row stands."""
+
+    path: Path
+    frame: pl.DataFrame
+    first_row: int
+
+    def where(self, row: int) -> str:
+        """The place of a row, counted as an editor or viewer of the file counts."""
+        return f"{self.path}, row {row + self.first_row}"
+
+
+def read_counts(
+    path: str | Path,
+    *,
+    by: Sequence[str],
+    count: str,
+    domain: str | Path | None = None,
+    cells_are_public: bool | None = None,
+) -> Confidential:
+    """The confidential table in a file: one row a cell, level columns outer to inner, a count.
+
+    The cells are those of the public `domain` file; cells without a row are zeros. Without a
+    domain the rows of the table are the cells, which is right only when that list is public:
+    say so with `cells_are_public=True`.
+    """
+    check_level_names(by)
+    if count in by:
+        raise TableError(f"column {count!r} can not be a level and the count.")
+    source = load(Path(path), by, [count])
+    refuse_empty_labels(source, by)
+    counts = whole_numbers(source, count, least=0)
+    if domain is not None:
+        return _in_domain(source, counts, read_domain(domain, by=by), domain=Path(domain))
+    if cells_are_public is False:
+        raise TableError(NO_DOMAIN)
+    if cells_are_public is None:
+        warnings.warn(
+            f"the rows of {path} are taken as the public list of cells. Say so with "
+            "cells_are_public=True, or give the list with domain=…",
+            PublicCellsWarning,
+            stacklevel=2,
+        )
+    hierarchy, order = _unique(source, by)
+    return Confidential(hierarchy, counts[order])
+
+
+def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
+    """The public list of cells in a file: one row a cell, level columns outer to inner."""
+    check_level_names(by)
+    source = load(Path(path), by, [])
+    refuse_empty_labels(source, by)
+    return _unique(source, by)[0]
+
+
+def load(path: Path, by: Sequence[str], others: Sequence[str]) -> Source:
+    """The named columns of a CSV or Parquet file: labels as text, and so the rest of a CSV."""
+    columns = [*by, *others]
+    if not path.is_file():
+        raise TableError(f"{path}: there is no such file.")
+    parquet = path.suffix.lower() in {".parquet", ".pq"}
+    if path.stat().st_size == 0:
+        raise TableError(f"{path}: the file is empty; it needs the columns {', '.join(columns)}.")
+    try:
+        lazy = pl.scan_parquet(path) if parquet else pl.scan_csv(path, infer_schema=False)
+        names = lazy.collect_schema().names()
+        for column in columns:
+            if column not in names:
+                raise TableError(_no_column(path, column, names))
+        frame = lazy.select(pl.col(by).cast(pl.String), *others).collect()
+    except (pl.exceptions.PolarsError, UnicodeDecodeError, OSError) as problem:
+        raise TableError(_unreadable(path, problem)) from problem
+    if frame.is_empty():
+        raise TableError(f"{path}: the file has a header and no rows; it needs one row a cell.")
+    return Source(path=path, frame=frame, first_row=1 if parquet else 2)
+
+
+def _no_column(path: Path, column: str, names: list[str]) -> str:
+    hint = ""
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
+        hint = " Columns must be separated by commas."
+    return f"{path}: no column {column!r}; the file has {', '.join(map(repr, names))}.{hint}"
+
+
+def _unreadable(path: Path, problem: Exception) -> str:
+    if path.suffix.lower() not in {".parquet", ".pq"}:
+        for row, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError:
+                return f"{path}, row {row}: not UTF-8. To fix, save the file as UTF-8."
+    return f"{path}: can not be read as {path.suffix or 'CSV'}: {str(problem).splitlines()[0]}"
+
+
+def refuse_empty_labels(source: Source, by: Sequence[str]) -> None:
+    """Every row of a table of cells has a label at every level."""
+    for name in by:
+        empty = source.frame[name].is_null() | (source.frame[name] == "")
+        if empty.any():
+            row = int(empty.arg_max() or 0)
+            raise TableError(
+                f"{source.where(row)}: level column {name!r} is empty. Every row must be a cell "
+                "with a label at every level; totals are not rows, they are sums."
+            )
+
+
+def whole_numbers(source: Source, column: str, *, least: int | None) -> IntArray:
+    """A column of whole numbers within ±10^15, and not below `least`."""
+    raw = source.frame[column]
+    if raw.dtype == pl.String:
+        raw = raw.str.strip_chars()
+    _refuse(source, column, raw.is_null() | _blank(raw), "is missing")
+    numbers = raw.cast(pl.Int64, strict=False)
+    digits = raw.cast(pl.String).str.contains(r"^[+-]?\d+$")
+    whole = digits if raw.dtype == pl.String else _whole(raw)
+    _refuse(source, column, ~whole, "is not a whole number")
+    _refuse(source, column, numbers.is_null() | (numbers.abs() > MAX_COUNT), "is larger than 10^15")
+    if least is not None:
+        _refuse(source, column, numbers < least, "is negative; counts are 0 or more")
+    if float(numbers.cast(pl.Float64).abs().sum()) > MAX_COUNT:
+        raise TableError(f"{source.path}: column {column!r} adds up to more than 10^15.")
+    return numbers.to_numpy().copy()
+
+
+def _blank(raw: pl.Series) -> pl.Series:
+    return raw == "" if raw.dtype == pl.String else raw.is_null()
+
+
+def _whole(raw: pl.Series) -> pl.Series:
+    if raw.dtype.is_integer():
+        return pl.repeat(value=True, n=len(raw), eager=True)
+    if raw.dtype.is_float() or raw.dtype.is_decimal():
+        return raw.is_finite() & (raw.round(0) == raw) if raw.dtype.is_float() else raw % 1 == 0
+    return pl.repeat(value=False, n=len(raw), eager=True)
+
+
+def _refuse(source: Source, column: str, bad: pl.Series, what: str) -> None:
+    if bad.any():
+        row = int(bad.arg_max() or 0)
+        raise TableError(
+            f"{source.where(row)}: column {column!r} {what}. A count must be a whole number "
+            "from 0 to 10^15."
+        )
+
+
+def _unique(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
+    hierarchy, order = build(source.frame.select(by))
+    codes, parents = hierarchy.codes[-1], hierarchy.parents(len(by))
+    twin = np.flatnonzero((codes[1:] == codes[:-1]) & (parents[1:] == parents[:-1]))
+    if len(twin):
+        first, second = sorted((int(order[twin[0]]), int(order[twin[0] + 1])))
+        cell = "/".join(hierarchy.path(len(by), int(twin[0])))
+        raise TableError(
+            f"{source.where(second)}: duplicate cell {cell!r}, already in row "
+            f"{first + source.first_row}. Every cell must have one row."
+        )
+    return hierarchy, order
+
+
+def _in_domain(
+    source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path
+) -> Confidential:
+    by = list(hierarchy.by)
+    listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")
+    place = source.frame.select(by).join(listed, on=by, how="left", maintain_order="left")["cell"]
+    outside = place.is_null()
+    if outside.any():
+        row = int(outside.arg_max() or 0)
+        cell = "/".join(source.frame.select(by).row(row))
+        raise TableError(
+            f"{source.where(row)}: cell {cell!r} is not in the domain {domain}. To fix, add it "
+            "to the public list of cells or correct its labels."
+        )
+    again = ~place.is_first_distinct()
+    if again.any():
+        row = int(again.arg_max() or 0)
+        cell = "/".join(source.frame.select(by).row(row))
+        raise TableError(
+            f"{source.where(row)}: duplicate cell {cell!r}. Every cell must have one row."
+        )
+    cells = np.zeros(hierarchy.cells, dtype=np.int64)
+    cells[place.to_numpy()] = counts
+    return Confidential(hierarchy, cells)
