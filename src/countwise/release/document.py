@@ -19,7 +19,7 @@ from countwise.privacy.laws import LAWS
 from countwise.privacy.measurements import Measurements
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
-from countwise.release.folder import whole_folder
+from countwise.release.folder import whole
 from countwise.release.plan import Plan, from_dict
 from countwise.tables.hierarchy import Hierarchy, build
 
@@ -54,7 +54,8 @@ class Release:
 
     def save(self, folder: str | Path, *, overwrite: bool = False, tell: Tell = silent) -> None:
         """Write the release folder; it gets its name when it is complete and checked."""
-        with whole_folder(Path(folder), overwrite=overwrite) as partial:
+        with whole(Path(folder), overwrite=overwrite) as partial:
+            partial.mkdir()
             table = self.table()
             tell("writing counts.parquet")
             table.write_parquet(partial / "counts.parquet")

@@ -1,6 +1,5 @@
-"""Folders that appear under their name only when they are complete."""
+"""Outputs that appear under their name only when they are complete."""
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,39 +9,25 @@ from pathlib import Path
 from countwise.errors import InputError
 
 
-def refuse_existing(folder: Path, *, overwrite: bool) -> None:
+def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """An existing output is never touched unless the user says so."""
-    if folder.exists() and not overwrite:
-        raise InputError(f"{folder} exists already. To fix, choose another name or --overwrite.")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file, and a folder is to be written there.")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists already. To fix, choose another name or --overwrite.")
 
 
 @contextmanager
-def whole_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
-    """A hidden folder to write into, renamed to its name at the end, or removed on any failure."""
-    refuse_existing(folder, overwrite=overwrite)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        yield partial
-        partial.chmod(0o755)
-        if folder.exists():
-            old = partial.with_name(partial.name + ".old")
-            folder.rename(old)
-            partial.rename(folder)
-            shutil.rmtree(old)
-        else:
-            partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+def whole(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """A path in a hidden folder to write a file or folder to; renamed to `path` at the end.
 
-
-def whole_file(path: Path, text: str) -> None:
-    """A text file that is there completely or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    On any failure, an interrupt included, the hidden folder goes and nothing else changes.
+    """
+    refuse_existing(path, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        yield hidden / path.name
+        if path.exists():
+            path.rename(hidden / f"{path.name}.old")
+        (hidden / path.name).rename(path)
     finally:
-        partial.unlink(missing_ok=True)
+        shutil.rmtree(hidden, ignore_errors=True)

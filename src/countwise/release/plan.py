@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+import numpy as np
 import tomli_w
 
+from countwise.adjust.draw import MultinomialDraw
+from countwise.adjust.mode import Mode, Total
+from countwise.adjust.protocol import Adjustment
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import Number, exact, one_of, written
 from countwise.privacy.laws import LAWS
@@ -139,6 +143,14 @@ class Plan:
             )
         return free | {level: epsilon * share for level, share in shares.items()}
 
+    def adjustment(self, *, tie_key: int | None, rng: np.random.Generator) -> Adjustment:
+        """The method that makes the counts add up, with its random choices given."""
+        total = cast(Total, self.total)
+        if self.adjust == "mode":
+            return Mode(tie_key=tie_key, total=total)
+        algorithm: Literal[1, 2] = 1 if self.adjust == "draw-1" else 2
+        return MultinomialDraw(rng=rng, algorithm=algorithm, total=total)
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, numbers as exact text."""
         return {
@@ -148,9 +160,9 @@ class Plan:
             **{name: getattr(self, name) for name in DEFAULTS if name != "split"},
         }
 
-    def save(self, path: str | Path) -> None:
-        """Write the plan as TOML."""
-        Path(path).write_text(tomli_w.dumps(self.to_dict()), encoding="utf-8")
+    def to_toml(self) -> str:
+        """The plan as the text of a plan file."""
+        return tomli_w.dumps(self.to_dict())
 
 
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:

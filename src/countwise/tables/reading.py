@@ -56,6 +56,22 @@ def read_counts(
     domain the rows of the table are the cells, which is right only when that list is public:
     say so with `cells_are_public=True`.
     """
+    if domain is None and cells_are_public is False:
+        raise TableError(NO_DOMAIN)
+    if domain is None and cells_are_public is None:
+        warnings.warn(
+            f"the rows of {path} are taken as the public list of cells. Say so with "
+            "cells_are_public=True, or give the list with domain=…",
+            PublicCellsWarning,
+            stacklevel=2,
+        )
+    return Confidential(*read_public_counts(path, by=by, count=count, domain=domain))
+
+
+def read_public_counts(
+    path: str | Path, *, by: Sequence[str], count: str, domain: str | Path | None = None
+) -> tuple[Hierarchy, IntArray]:
+    """Counts that need no protection, such as a public stand-in: the cells and their counts."""
     check_level_names(by)
     if count in by:
         raise TableError(f"column {count!r} can not be a level and the count.")
@@ -63,18 +79,10 @@ def read_counts(
     refuse_empty_labels(source, by)
     counts = whole_numbers(source, count, least=0)
     if domain is not None:
-        return _in_domain(source, counts, read_domain(domain, by=by), domain=Path(domain))
-    if cells_are_public is False:
-        raise TableError(NO_DOMAIN)
-    if cells_are_public is None:
-        warnings.warn(
-            f"the rows of {path} are taken as the public list of cells. Say so with "
-            "cells_are_public=True, or give the list with domain=…",
-            PublicCellsWarning,
-            stacklevel=2,
-        )
+        hierarchy = read_domain(domain, by=by)
+        return hierarchy, _placed(source, counts, hierarchy, domain=Path(domain))
     hierarchy, order = _unique(source, by)
-    return Confidential(hierarchy, counts[order])
+    return hierarchy, counts[order]
 
 
 def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
@@ -189,9 +197,8 @@ def _unique(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
     return hierarchy, order
 
 
-def _in_domain(
-    source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path
-) -> Confidential:
+def _placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path) -> IntArray:
+    """The counts of a domain's cells; those without a row are zeros."""
     by = list(hierarchy.by)
     listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")
     place = source.frame.select(by).join(listed, on=by, how="left", maintain_order="left")["cell"]
@@ -212,4 +219,4 @@ def _in_domain(
         )
     cells = np.zeros(hierarchy.cells, dtype=np.int64)
     cells[place.to_numpy()] = counts
-    return Confidential(hierarchy, cells)
+    return cells

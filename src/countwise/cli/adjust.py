@@ -1,0 +1,92 @@
+"""countwise adjust: counts that were noised elsewhere made to add up."""
+
+import secrets
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from countwise.cli import options
+from countwise.cli.console import out, print_json, progress
+from countwise.privacy.measurements import Measurements
+from countwise.release.document import check_counts, stacked
+from countwise.release.folder import refuse_existing, whole
+from countwise.tables.noisy import read_noisy
+
+EXAMPLE = (
+    "Example: countwise adjust noisy.csv --by region,county --noisy n --epsilon 1 --out counts.csv"
+)
+
+
+def adjust(
+    table: Annotated[
+        Path,
+        typer.Argument(help="Noisy counts, one row a node; level columns empty below the node."),
+    ],
+    file: Annotated[Path, typer.Option("--out", help="CSV or Parquet file to write.")],
+    by: options.By = None,
+    noisy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Noisy column, or column@epsilon if its loss differs from --epsilon. Repeat for "
+            "several noisy values of the same counts."
+        ),
+    ] = None,
+    epsilon: options.Epsilon = None,
+    split: options.Split = None,
+    neighbours: options.Neighbours = None,
+    rows: options.Rows = None,
+    mechanism: options.Mechanism = None,
+    method: options.Adjust = None,
+    total: options.Total = None,
+    ties: options.Ties = None,
+    plan_file: options.PlanFile = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Make noisy counts whole, non-negative and additive; the flags declare their noise."""
+    refuse_existing(file, overwrite=overwrite)
+    columns = [name.partition("@") for name in noisy or ["noisy"]]
+    flags = {
+        "by": options.names(by),
+        "split": options.by_level(split, what="split"),
+        "neighbours": neighbours,
+        "rows": rows,
+        "mechanism": mechanism,
+        "adjust": method,
+        "total": total,
+        "ties": ties,
+    }
+    plans = [
+        options.make_plan(
+            plan_file, flags | {"epsilon": options.by_level(own or epsilon, what="epsilon")}
+        )
+        for _, _, own in columns
+    ]
+    tie_key = secrets.randbits(64) if plans[0].ties == "random" else None
+    with progress(3) as tell:
+        tell("reading")
+        hierarchy, values = read_noisy(table, by=plans[0].by, noisy=[name for name, *_ in columns])
+        tell("making counts add up")
+        measurements = [
+            Measurements(hierarchy=hierarchy, laws=plan.budget(hierarchy).laws, noisy=value)
+            for plan, value in zip(plans, values, strict=True)
+        ]
+        adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
+        counts = adjustment(measurements)
+        check_counts(hierarchy, counts)
+        tell("writing")
+        frame = stacked(hierarchy, count=counts)
+        with whole(file, overwrite=overwrite) as partial:
+            if file.suffix.lower() == ".parquet":
+                frame.write_parquet(partial)
+            else:
+                frame.write_csv(partial)
+    key = None if tie_key is None else f"{tie_key:016x}"
+    if json:
+        print_json({"file": str(file), "nodes": hierarchy.nodes, "tie_key": key})
+        return
+    out.print(f"Adjusted counts of {hierarchy.nodes:,} nodes written to {file}.")
+    if key is not None and plans[0].adjust == "mode":
+        out.print(f"Ties were broken in the random order of key {key}.")

@@ -1,0 +1,47 @@
+"""Printing: results to standard output, everything else to standard error."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from countwise.release.document import Tell
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(data: object) -> None:
+    """Machine-readable results, alone on standard output."""
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table whose first column is words and whose others are numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for i, header in enumerate(headers):
+        table.add_column(header, justify="left" if i == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Tell]:
+    """A progress bar of so many stages on standard error; gone when the work is done."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("starting", total=total)
+
+        def tell(stage: str) -> None:
+            bar.update(task, advance=1, description=stage)
+
+        yield tell

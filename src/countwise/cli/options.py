@@ -1,0 +1,80 @@
+"""Options that several commands share, and the plan they add up to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from countwise.errors import PlanError
+from countwise.release.plan import ADJUSTMENTS, DEFAULTS, Plan, from_dict, read_plan
+
+By = Annotated[
+    str | None, typer.Option(help="Level columns from outer to inner, such as region,county,race.")
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        help="Privacy loss in all (2, 0.5, 1/3), or of each level: total=1,region=0.5,county=0.5."
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="How a loss in all is divided: even (default), relative (equal relative error), or "
+        "weights: total=1,region=2,county=2."
+    ),
+]
+Neighbours = Annotated[
+    str | None,
+    typer.Option(help="Who is hidden: add-remove (default) or replace-one."),
+]
+Rows = Annotated[int | None, typer.Option(help="The most rows one person can have (default 1).")]
+Mechanism = Annotated[str | None, typer.Option(help="Noise law: geometric (default) or laplace.")]
+Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]
+Adjust = Annotated[str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)}.")]
+Total = Annotated[
+    str | None,
+    typer.Option(
+        help="Grand total from its own noisy count (independent) or also the sum of the "
+        "noisy parts (summed)."
+    ),
+]
+Ties = Annotated[str | None, typer.Option(help="Who wins a tie: random (published order) or last.")]
+PlanFile = Annotated[
+    Path | None, typer.Option("--plan", help="A plan file; flags given beside it win.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """A comma-separated list of names."""
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+
+
+def by_level(text: str | None, *, what: str) -> str | Mapping[str, str] | None:
+    """A single word or number, or a value for each level."""
+    if text is None or "=" not in text:
+        return text
+    values: dict[str, str] = {}
+    for part in names(text):
+        level, _, value = part.partition("=")
+        if not level or not value:
+            raise PlanError(f"{what} {part!r} must read level=value, as in total=1,county=0.5.")
+        if level in values:
+            raise PlanError(f"{what} names the level {level!r} twice.")
+        values[level] = value
+    return values
+
+
+def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
+    """The plan of a file with the given flags laid over it."""
+    base: dict[str, Any] = read_plan(plan_file).to_dict() if plan_file else {}
+    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    if "epsilon" in given:
+        base.pop("epsilon", None)
+    data = base | given
+    if "epsilon" not in data:
+        raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
+    return from_dict({name: data[name] for name in data if name in ("epsilon", "by", *DEFAULTS)})

@@ -1,0 +1,136 @@
+"""countwise plan: what a release would cost and how good it would be, before anything is spent."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from countwise.cli import options
+from countwise.cli.console import out, print_json, print_table, progress
+from countwise.privacy.epsilon import written
+from countwise.release.budget import Budget
+from countwise.release.folder import whole
+from countwise.release.plan import Plan
+from countwise.risk.simulation import LevelError, expected_errors
+from countwise.tables.reading import read_domain, read_public_counts
+
+EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
+
+
+def plan(
+    cells: Annotated[Path, typer.Argument(help="Public list of cells; counts are not read.")],
+    by: options.By = None,
+    epsilon: options.Epsilon = None,
+    split: options.Split = None,
+    neighbours: options.Neighbours = None,
+    rows: options.Rows = None,
+    mechanism: options.Mechanism = None,
+    noise: options.Noise = None,
+    adjust: options.Adjust = None,
+    total: options.Total = None,
+    ties: options.Ties = None,
+    plan_file: options.PlanFile = None,
+    stand_in: Annotated[
+        Path | None,
+        typer.Option(
+            help="Public or made-up counts of the same cells, to simulate the release on."
+        ),
+    ] = None,
+    count: Annotated[str, typer.Option(help="Count column of the stand-in.")] = "count",
+    repetitions: Annotated[int, typer.Option(min=1, help="Simulated releases.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation (not of any noise).")] = 0,
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the plan here, for countwise release --plan."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
+    chosen = options.make_plan(
+        plan_file,
+        {
+            "by": options.names(by),
+            "epsilon": options.by_level(epsilon, what="epsilon"),
+            "split": options.by_level(split, what="split"),
+            "neighbours": neighbours,
+            "rows": rows,
+            "mechanism": mechanism,
+            "noise": noise,
+            "adjust": adjust,
+            "total": total,
+            "ties": ties,
+        },
+    )
+    hierarchy = read_domain(cells, by=chosen.by)
+    budget = chosen.budget(hierarchy)
+    errors = None
+    if stand_in is not None:
+        _, public = read_public_counts(stand_in, by=chosen.by, count=count, domain=cells)
+        with progress(repetitions) as tell:
+            errors = expected_errors(
+                hierarchy,
+                public,
+                chosen,
+                repetitions=repetitions,
+                rng=np.random.default_rng(seed),
+                tell=lambda done: tell(f"simulated release {done + 1}"),
+            )
+    if out_file is not None:
+        with whole(out_file, overwrite=overwrite) as partial:
+            partial.write_text(chosen.to_toml(), encoding="utf-8")
+    if json:
+        print_json(_as_data(chosen, budget, errors))
+    else:
+        _print(chosen, budget, errors)
+        if out_file is not None:
+            out.print(f"Plan written to {out_file}.")
+
+
+def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> dict[str, Any]:
+    levels = []
+    for i, each in enumerate(budget.levels):
+        entry: dict[str, Any] = {
+            "level": each.level,
+            "nodes": each.nodes,
+            "epsilon": written(each.epsilon),
+            "sensitivity": each.sensitivity,
+            "law": each.law.name,
+            "scale": written(each.law.scale),
+            "error95_before": each.law.margin(0.95),
+        }
+        if errors is not None:
+            entry["error95_after"] = errors[i].after
+            entry["mean_error_after"] = errors[i].mean_after
+        levels.append(entry)
+    return {
+        "plan": chosen.to_dict(),
+        "epsilon": written(budget.epsilon),
+        "sum": budget.sum_in_words(),
+        "levels": levels,
+    }
+
+
+def _print(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> None:
+    rows = []
+    for i, each in enumerate(budget.levels):
+        after = "–" if errors is None else f"±{errors[i].after:,.0f}"
+        scale = f"{float(each.law.scale):.4g}" if each.law.scale else "none"
+        margin = f"±{each.law.margin(0.95):,}"
+        rows.append((each.level, f"{each.nodes:,}", written(each.epsilon), scale, margin, after))
+    print_table(
+        ("level", "counts", "ε", "noise scale", "95% error before", "after adjustment"), rows
+    )
+    rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
+    out.print(f"\nPrivacy loss: {budget.sum_in_words()}")
+    out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")
+    if errors is None:
+        out.print("For errors after adjustment, pass public counts of a similar shape: --stand-in.")
+    for above, below in pairwise(budget.levels):
+        if above.nodes == below.nodes and above.epsilon:
+            out.print(
+                f"Level {below.level!r} has the same nodes as {above.level!r} and spends ε on "
+                "them again; leaving it out of --by would save that."
+            )

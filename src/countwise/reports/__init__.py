@@ -1,0 +1,1 @@
+"""Pages with pictures from results. Computes nothing that is not shown."""

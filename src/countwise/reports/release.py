@@ -1,0 +1,53 @@
+"""A page that shows a release: every count of the upper levels with what noise allows."""
+
+from itertools import islice
+
+from markupsafe import Markup
+
+from countwise.pages.charts import Interval, intervals
+from countwise.pages.page import render
+from countwise.privacy.epsilon import written
+from countwise.release.document import Release
+
+LARGEST_CHART = 40
+
+
+def release_page(release: Release) -> str:
+    """The released counts, level by level, each with the range its noise stays within."""
+    sections = []
+    for level, name in enumerate(release.hierarchy.levels):
+        shown = min(release.hierarchy.sizes[level], LARGEST_CHART)
+        sections.append(
+            {
+                "level": name,
+                "nodes": release.hierarchy.sizes[level],
+                "shown": shown,
+                "margin": release.budget.levels[level].law.margin(0.95),
+                "chart": level_chart(release, level, shown),
+            }
+        )
+    return render(
+        "release.html",
+        title="Released counts",
+        epsilon=written(release.budget.epsilon),
+        nodes=release.hierarchy.nodes,
+        sections=sections,
+    )
+
+
+def level_chart(release: Release, level: int, shown: int) -> Markup:
+    """Released counts as dots on their 95% noise range, noisy counts as circles."""
+    hierarchy, noisy = release.hierarchy, release.measurements.noisy[level]
+    margin = release.budget.levels[level].law.margin(0.95)
+    rows = [
+        Interval(
+            label=" / ".join(hierarchy.path(level, node)[-2:]) or "total",
+            value=float(count),
+            lower=float(max(noisy[node] - margin, 0)),
+            upper=float(max(noisy[node] + margin, 0)),
+            hollow=float(noisy[node]),
+        )
+        for node, count in islice(enumerate(release.counts[level]), shown)
+    ]
+    title = f"Released counts of level {hierarchy.levels[level]}"
+    return intervals(rows, title=title, axis=f"{hierarchy.levels[level]} count")
