@@ -7,11 +7,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.privacy.measurements import Measurements
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing, whole
+from countwise.release.plan import ADJUSTMENTS
 from countwise.tables.noisy import read_noisy
 
 EXAMPLE = (
@@ -38,7 +40,10 @@ def adjust(
     neighbours: options.Neighbours = None,
     rows: options.Rows = None,
     mechanism: options.Mechanism = None,
-    method: options.Adjust = None,
+    method: Annotated[
+        str | None,
+        typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)}, or {SIGNED} (keeps signs)."),
+    ] = None,
     total: options.Total = None,
     ties: options.Ties = None,
     plan_file: options.PlanFile = None,
@@ -54,7 +59,7 @@ def adjust(
         "neighbours": neighbours,
         "rows": rows,
         "mechanism": mechanism,
-        "adjust": method,
+        "adjust": None if method == SIGNED else method,
         "total": total,
         "ties": ties,
     }
@@ -73,9 +78,12 @@ def adjust(
             Measurements(hierarchy=hierarchy, laws=plan.budget(hierarchy).laws, noisy=value)
             for plan, value in zip(plans, values, strict=True)
         ]
-        adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
-        counts = adjustment(measurements)
-        check_counts(hierarchy, counts)
+        if method == SIGNED:
+            counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
+        else:
+            adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
+            counts = adjustment(measurements)
+            check_counts(hierarchy, counts)
         tell("writing")
         frame = stacked(hierarchy, count=counts)
         with whole(file, overwrite=overwrite) as partial:
@@ -88,5 +96,5 @@ def adjust(
         print_json({"file": str(file), "nodes": hierarchy.nodes, "tie_key": key})
         return
     out.print(f"Adjusted counts of {hierarchy.nodes:,} nodes written to {file}.")
-    if key is not None and plans[0].adjust == "mode":
+    if key is not None and method in (None, "mode") and plans[0].adjust == "mode":
         out.print(f"Ties were broken in the random order of key {key}.")

@@ -17,6 +17,7 @@ from countwise.arrays import IntArray, UIntArray
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+_FEW = 1 << 12
 
 
 @njit(cache=True, nogil=True)
@@ -101,20 +102,67 @@ def _select(
 
 
 @njit(cache=True, nogil=True)
-def _shares(values: IntArray, m: int, total: int, out: IntArray) -> int:
-    """out = floor(m·values/total); returns its sum."""
+def _shares(values: IntArray, a: int, b: int, out: IntArray) -> int:
+    """out = floor(a·values/b); returns its sum. Where products are short, all in plain integers."""
     awarded = 0
+    if float(a) * float(values.max()) + float(b) < 2.0**62:
+        ratio = a / b
+        for i in range(len(values)):
+            share = int(ratio * values[i])  # off by one at most, put right by the next lines
+            share -= share * b > a * values[i]
+            share += (share + 1) * b <= a * values[i]
+            out[i] = share
+            awarded += share
+        return awarded
     for i in range(len(values)):
-        out[i] = floor_share(m, values[i], total)
+        out[i] = floor_share(a, values[i], b)
         awarded += out[i]
     return awarded
+
+
+@njit(cache=True, nogil=True)
+def _last_rank(ranks: UIntArray, count: int) -> np.uint64:
+    """The count-th largest rank: large sets are first cut to the bucket it falls in."""
+    if len(ranks) > _FEW:
+        low, high = ranks.min(), ranks.max()
+        shift = np.uint64(0)
+        while (high - low) >> shift >= np.uint64(_FEW):
+            shift += np.uint64(1)
+        held = np.zeros(_FEW, dtype=np.int64)
+        for rank in ranks:
+            held[(rank - low) >> shift] += 1
+        bucket = _FEW - 1
+        while held[bucket] < count:
+            count -= held[bucket]
+            bucket -= 1
+        ranks = ranks[(ranks - low) >> shift == np.uint64(bucket)]
+    return np.sort(ranks)[len(ranks) - count]
+
+
+@njit(cache=True, nogil=True)
+def _dock(values: IntArray, ranks: UIntArray, excess: int, out: IntArray) -> None:
+    """out = values, less one for the `excess` positive components that are served last."""
+    out[:] = values
+    if excess == 0:
+        return
+    last = _last_rank(ranks[values > 0], excess)
+    for i in range(len(values)):
+        if values[i] > 0 and ranks[i] > last:
+            out[i] -= 1
+            excess -= 1
+    for i in range(len(values) - 1, -1, -1):  # equal ranks: the later component is served last
+        if excess > 0 and values[i] > 0 and ranks[i] == last:
+            out[i] -= 1
+            excess -= 1
 
 
 @njit(cache=True, nogil=True)
 def apportion(values: IntArray, m: int, ranks: UIntArray, out: IntArray) -> None:
     """Share m among components in proportion to non-negative values, into `out`.
 
-    Where every value is zero the components count as equal.
+    Where every value is zero the components count as equal. Where m falls short of Σv by no
+    more than the number of positive values, the normal case after negative values were
+    clipped, all units in question have the quotient 1 and only ranks decide.
     """
     total, positive = 0, 0
     for value in values:
@@ -122,24 +170,30 @@ def apportion(values: IntArray, m: int, ranks: UIntArray, out: IntArray) -> None
         positive += value > 0
     if m == 0:
         out[:] = 0
-        return
-    if total == 0:
-        values = np.ones_like(values)
-        total, positive = len(values), len(values)
-    more = np.empty_like(out)
-    awarded = _shares(values, m, total, out)
-    reached = _shares(values, m + positive, total, more)
-    middle = np.empty_like(out)
-    halfway = _shares(values, 2 * m + positive, 2 * total, middle)
-    if halfway >= m:
-        more, reached = middle, halfway
+    elif total == 0:
+        _share_by_quotients(np.ones_like(values), m, ranks, out)
+    elif 0 <= total - m <= positive:
+        _dock(values, ranks, total - m, out)
     else:
-        out[:], awarded = middle, halfway
+        _share_by_quotients(values, m, ranks, out)
+
+
+@njit(cache=True, nogil=True)
+def _share_by_quotients(values: IntArray, m: int, ranks: UIntArray, out: IntArray) -> None:
+    """The general case: bracket the last unit by two shares, then select between them."""
+    total, positive = values.sum(), int((values > 0).sum())
+    other = np.empty_like(out)
+    awarded = _shares(values, 2 * m + positive, 2 * total, out)
+    if awarded >= m:
+        other[:], reached = out, awarded
+        awarded = _shares(values, m, total, out)
+    else:
+        reached = _shares(values, m + positive, total, other)
     owners = np.empty(reached - awarded, dtype=np.int64)
     numbers = np.empty(reached - awarded, dtype=np.int64)
     u = 0
     for i in range(len(values)):
-        for number in range(out[i] + 1, more[i] + 1):
+        for number in range(out[i] + 1, other[i] + 1):
             owners[u], numbers[u] = i, number
             u += 1
     need = m - awarded

@@ -38,8 +38,8 @@ class Verdict:
 def p_value(law: IntegerLaw, draws: IntArray) -> float:
     """Chi-square test of draws against a law, in cells with at least 25 expected draws."""
     least = 25 / len(draws)
-    edges = np.arange(int(law.isf(1 - least)), int(law.isf(least)) + 1)
-    edges = edges[:: max(len(edges) // 400, 1)]
+    low, high = int(law.isf(1 - least)), int(law.isf(least))
+    edges = np.arange(low, high + 1, max((high - low) // 400, 1))
     cdf = np.concatenate([[0.0], law.cdf(edges), [1.0]])
     expected = np.diff(cdf) * len(draws)
     observed = np.bincount(np.searchsorted(edges, draws), minlength=len(expected))

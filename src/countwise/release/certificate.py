@@ -14,10 +14,8 @@ from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 
 PROMISES = {
-    "add-remove": "Whether or not any one person is in the records, the chances of every possible "
-    "release stay nearly the same.",
-    "replace-one": "If any one person's data were replaced by anyone else's, the chances of every "
-    "possible release would stay nearly the same.",
+    "add-remove": "Whether or not any one person is in the records",
+    "replace-one": "Whatever any one person's data are replaced by",
 }
 TIES = {
     "random": "Where the adjustment had to break ties, it did so by a random order that is "

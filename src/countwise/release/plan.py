@@ -11,6 +11,7 @@ import numpy as np
 import tomli_w
 
 from countwise.adjust.draw import MultinomialDraw
+from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.errors import PlanError
@@ -29,7 +30,7 @@ from countwise.tables.hierarchy import ROOT, Hierarchy
 
 MECHANISMS = ("geometric", "laplace")
 BACKENDS = ("exact", "opendp")
-ADJUSTMENTS = ("mode", "draw-1", "draw-2")
+ADJUSTMENTS = ("mode", "draw-1", "draw-2", *RELEASABLE)
 TOTALS = ("independent", "summed")
 TIES = ("random", "last")
 SPLITS = ("even", "relative")
@@ -86,6 +87,11 @@ class Plan:
         one_of(self.neighbours, NEIGHBOURS, what="neighbours")
         one_of(self.mechanism, MECHANISMS, what="mechanism")
         one_of(self.noise, BACKENDS, what="noise")
+        if self.adjust == SIGNED:
+            raise PlanError(
+                f"adjust {SIGNED} leaves negative counts, and a release has none. To fix, choose "
+                f"one of {', '.join(ADJUSTMENTS)}; countwise adjust can use {SIGNED}."
+            )
         one_of(self.adjust, ADJUSTMENTS, what="adjust")
         one_of(self.total, TOTALS, what="total")
         one_of(self.ties, TIES, what="ties")
@@ -126,6 +132,8 @@ class Plan:
         """ε of each level; levels that no person can move cost nothing."""
         spending = [level for level in nodes if reach[level]]
         free = {level: Fraction(0) for level in nodes if not reach[level]}
+        if not spending:
+            return free
         if isinstance(self.epsilon, Mapping):
             given = cast(Mapping[str, Fraction], self.epsilon)
             _check_levels(given, spending, free, what="epsilon")
@@ -148,6 +156,8 @@ class Plan:
         total = cast(Total, self.total)
         if self.adjust == "mode":
             return Mode(tie_key=tie_key, total=total)
+        if self.adjust in ESTIMATORS:
+            return FromCells(estimator=ESTIMATORS[self.adjust])
         algorithm: Literal[1, 2] = 1 if self.adjust == "draw-1" else 2
         return MultinomialDraw(rng=rng, algorithm=algorithm, total=total)
 

@@ -1,0 +1,5 @@
+"""python -m countwise"""
+
+from countwise.cli import main
+
+main()

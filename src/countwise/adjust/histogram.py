@@ -1,0 +1,74 @@
+"""Estimators of a histogram from its noisy counts, and their use as adjustments."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from countwise.adjust.clipped import Clipped
+from countwise.adjust.identity import Identity
+from countwise.adjust.noise import Spread
+from countwise.adjust.noisefirst import NoiseFirst, Segmented
+from countwise.adjust.resized import Resized
+from countwise.arrays import FloatArray, IntArray
+from countwise.errors import PlanError
+from countwise.privacy.measurements import Measurements
+
+
+class Estimator(Protocol):
+    """Estimates a vector of counts from the same vector with noise; the answer may be real.
+
+    Works along the last axis, so a matrix of draws is estimated in one call.
+    """
+
+    @property
+    def name(self) -> str:
+        """The word for it on the command line."""
+        ...
+
+    def __call__(self, noisy: FloatArray, *, law: Spread) -> FloatArray:
+        """The estimate."""
+        ...
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    each.name: each for each in (Identity(), Clipped(), Resized(), NoiseFirst(), Segmented())
+}
+SIGNED = "identity"  # can leave negative counts, which a release never has
+RELEASABLE = tuple(name for name in ESTIMATORS if name != SIGNED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromCells:
+    """An estimator as an adjustment: cells are estimated and rounded, all above are their sums.
+
+    The noisy counts of the levels above are not used. Rounding keeps the estimated total, up to
+    one half; all but `identity` end without negative counts.
+    """
+
+    name: ClassVar[str] = "from-cells"
+    estimator: Estimator
+
+    def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
+        if len(measurements) > 1:
+            raise PlanError(f"adjust {self.estimator.name} takes one noisy value a count.")
+        measured = measurements[0]
+        noisy = measured.noisy[-1].astype(np.float64)
+        estimate = self.estimator(noisy, law=measured.laws[-1])
+        if self.estimator.name != SIGNED:
+            estimate = np.maximum(estimate, 0.0)
+        return measured.hierarchy.sums(rounded(estimate))
+
+
+def rounded(values: FloatArray) -> IntArray:
+    """Whole numbers within one of the values whose sum is the rounded sum of the values.
+
+    The largest remainders are rounded up, the first among equals.
+    """
+    down = np.floor(values)
+    missing = round(float((values - down).sum()))
+    whole = down.astype(np.int64)
+    order = np.argsort(down - values, kind="stable")
+    whole[order[:missing]] += 1
+    return whole
