@@ -30,7 +30,10 @@ Neighbours = Annotated[
     typer.Option(help="Who is hidden: add-remove (default) or replace-one."),
 ]
 Rows = Annotated[int | None, typer.Option(help="The most rows one person can have (default 1).")]
-Mechanism = Annotated[str | None, typer.Option(help="Noise law: geometric (default) or laplace.")]
+Mechanism = Annotated[
+    str | None,
+    typer.Option(help="Noise: geometric (default), laplace, or joint (adds up by itself)."),
+]
 Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]
 Adjust = Annotated[str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)}.")]
 Total = Annotated[

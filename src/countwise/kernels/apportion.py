@@ -11,16 +11,16 @@ units between the two, and a selection in linear time finds it.
 """
 
 import numpy as np
-from numba import njit
 
 from countwise.arrays import IntArray, UIntArray
+from countwise.kernels.compilation import compiled
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _FEW = 1 << 12
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _wide(a: int, b: int) -> tuple[np.uint64, np.uint64]:
     """The 128-bit product of two non-negative integers, as its high and low words."""
     x, y = np.uint64(a), np.uint64(b)
@@ -31,7 +31,7 @@ def _wide(a: int, b: int) -> tuple[np.uint64, np.uint64]:
     return x1 * y1 + (middle >> _HALF) + (cross >> _HALF), (cross << _HALF) | (low & _LOW)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def compare_products(a: int, b: int, c: int, d: int) -> int:
     """The sign of a·b - c·d for non-negative 64-bit integers."""
     if (a | b | c | d) < 1 << 31:
@@ -44,7 +44,7 @@ def compare_products(a: int, b: int, c: int, d: int) -> int:
     return int(left_low > right_low) - int(left_low < right_low)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def floor_share(m: int, v: int, total: int) -> int:
     """floor(m·v/total), for m, v up to 2^51 and total up to 2^62."""
     if (m | v) < 1 << 31:
@@ -57,7 +57,7 @@ def floor_share(m: int, v: int, total: int) -> int:
     return share
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _before(values: IntArray, ranks: UIntArray, i: int, j: int, other: int, k: int) -> bool:
     """Whether unit j of component i is served before unit k of component `other`."""
     sign = compare_products(values[i], k, values[other], j)
@@ -68,7 +68,7 @@ def _before(values: IntArray, ranks: UIntArray, i: int, j: int, other: int, k: i
     return i < other
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _select(
     values: IntArray, ranks: UIntArray, owners: IntArray, numbers: IntArray, need: int
 ) -> None:
@@ -101,7 +101,7 @@ def _select(
             return
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shares(values: IntArray, a: int, b: int, out: IntArray) -> int:
     """out = floor(a·values/b); returns its sum. Where products are short, all in plain integers."""
     awarded = 0
@@ -120,7 +120,7 @@ def _shares(values: IntArray, a: int, b: int, out: IntArray) -> int:
     return awarded
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _last_rank(ranks: UIntArray, count: int) -> np.uint64:
     """The count-th largest rank: large sets are first cut to the bucket it falls in."""
     if len(ranks) > _FEW:
@@ -136,10 +136,10 @@ def _last_rank(ranks: UIntArray, count: int) -> np.uint64:
             count -= held[bucket]
             bucket -= 1
         ranks = ranks[(ranks - low) >> shift == np.uint64(bucket)]
-    return np.sort(ranks)[len(ranks) - count]
+    return np.uint64(np.sort(ranks)[len(ranks) - count])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _dock(values: IntArray, ranks: UIntArray, excess: int, out: IntArray) -> None:
     """out = values, less one for the `excess` positive components that are served last."""
     out[:] = values
@@ -156,7 +156,7 @@ def _dock(values: IntArray, ranks: UIntArray, excess: int, out: IntArray) -> Non
             excess -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def apportion(values: IntArray, m: int, ranks: UIntArray, out: IntArray) -> None:
     """Share m among components in proportion to non-negative values, into `out`.
 
@@ -178,7 +178,7 @@ def apportion(values: IntArray, m: int, ranks: UIntArray, out: IntArray) -> None
         _share_by_quotients(values, m, ranks, out)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _share_by_quotients(values: IntArray, m: int, ranks: UIntArray, out: IntArray) -> None:
     """The general case: bracket the last unit by two shares, then select between them."""
     total, positive = values.sum(), int((values > 0).sum())
@@ -203,7 +203,7 @@ def _share_by_quotients(values: IntArray, m: int, ranks: UIntArray, out: IntArra
         out[owners[u]] += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def apportion_children(
     offsets: IntArray,
     parents: IntArray,
@@ -219,7 +219,7 @@ def apportion_children(
         apportion(values[start:stop], parents[parent], ranks[start:stop], out[start:stop])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def random_ranks(key: np.uint64, first: int, size: int) -> UIntArray:
     """Ranks of the nodes numbered first, first+1, …: those outputs of SplitMix64 at `key`."""
     golden = np.uint64(0x9E3779B97F4A7C15)

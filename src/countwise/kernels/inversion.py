@@ -1,9 +1,9 @@
 """Inverting a distribution function held as a table of integer thresholds."""
 
 import numpy as np
-from numba import njit
 
 from countwise.arrays import IntArray, UIntArray
+from countwise.kernels.compilation import compiled
 
 
 def guide(thresholds: UIntArray, bits: int) -> IntArray:
@@ -13,7 +13,7 @@ def guide(thresholds: UIntArray, bits: int) -> IntArray:
     return np.searchsorted(thresholds, starts).astype(np.int64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def invert(
     words: UIntArray, thresholds: UIntArray, starts: IntArray, bits: int, low: int, out: IntArray
 ) -> int:

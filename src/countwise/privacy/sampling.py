@@ -30,7 +30,7 @@ def sample(law: IntegerLaw, size: int, *, bits: int = BITS) -> IntArray:
         return _whole(law, bits).draw(size)
     noise = _sign(law, bits).draw(size)
     moved = np.flatnonzero(noise)
-    noise[moved] *= 1 + _magnitude(law.scale, len(moved), bits)
+    noise[moved] *= 1 + sample_magnitude(law.scale, len(moved), bits)
     return noise
 
 
@@ -60,12 +60,12 @@ def _sign(law: IntegerLaw, bits: int) -> Table:
     return rising_table(law.cdf_ball, -1, most=1, bits=bits)
 
 
-def _magnitude(scale: Fraction, size: int, bits: int) -> IntArray:
-    """Draws of G ≥ 0 with P(G ≥ g) = exp(-g/scale): a low digit, and the rest by recursion."""
+def sample_magnitude(scale: Fraction, size: int, bits: int = BITS) -> IntArray:
+    """Exact draws of G ≥ 0 with P(G ≥ g) = exp(-g/scale): a low digit, the rest by recursion."""
     low = _digit(scale, bits).draw(size)
     if scale <= LARGEST_TABLED_SCALE:
         return low
-    return low + BASE * _magnitude(scale / BASE, size, bits)
+    return low + BASE * sample_magnitude(scale / BASE, size, bits)
 
 
 @lru_cache(maxsize=64)

@@ -24,9 +24,14 @@ class LevelBudget:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The levels of a plan from the root to the cells."""
+    """The levels of a plan from the root to the cells.
+
+    Under `joint` noise the laws are those of the likelihood; the noise of a count is then no
+    wider than its level's law.
+    """
 
     levels: tuple[LevelBudget, ...]
+    joint: bool = False
 
     @property
     def laws(self) -> tuple[IntegerLaw, ...]:

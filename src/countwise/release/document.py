@@ -150,9 +150,7 @@ def check_counts(
     """
     for level, values in enumerate(counts):
         if values.dtype != np.int64 or len(values) != hierarchy.sizes[level]:
-            raise error(
-                f"level {hierarchy.levels[level]!r} does not hold one whole number a node."
-            )
+            raise error(f"level {hierarchy.levels[level]!r} does not hold one whole number a node.")
         if (values < 0).any():
             node = _name(hierarchy, level, int(np.argmax(values < 0)))
             raise error(f"the count of {node} is negative; released counts never are.")
@@ -183,7 +181,10 @@ def read_release(folder: str | Path) -> Release:
     hierarchy, _ = build(cells)
     counts = split_levels(hierarchy, table["count"])
     check_counts(hierarchy, counts, error=ReleaseError)
-    budget = Budget(levels=tuple(_level_budget(each) for each in manifest["levels"]))
+    budget = Budget(
+        levels=tuple(_level_budget(each) for each in manifest["levels"]),
+        joint=manifest["plan"].get("mechanism") == "joint",
+    )
     key = manifest["adjustment"]["tie_key"]
     return Release(
         plan=from_dict(manifest["plan"], where=f"{folder}/release.json"),

@@ -1,20 +1,28 @@
 """The privacy boundary: true counts go in, noisy counts come out, and nothing else does."""
 
-from countwise.arrays import frozen
+from countwise.arrays import IntArray, frozen
 from countwise.privacy import opendp_backend, sampling
+from countwise.privacy.joint import joint_noise
 from countwise.privacy.measurements import Measurements
 from countwise.release.budget import Budget
 from countwise.tables.confidential import Confidential
+from countwise.tables.hierarchy import Hierarchy
 
 SAMPLERS = {"exact": sampling.sample, "opendp": opendp_backend.sample}
 
 
 def measure(table: Confidential, budget: Budget, *, noise: str = "exact") -> Measurements:
     """A noisy count of every node of every level, each with fresh noise of its level's law."""
-    sample = SAMPLERS[noise]
     true = table.hierarchy.sums(table.reveal())
-    noisy = tuple(
-        frozen(counts + sample(law, len(counts)))
-        for counts, law in zip(true, budget.laws, strict=True)
-    )
+    drawn = draw_noise(table.hierarchy, budget, noise=noise)
+    noisy = tuple(frozen(counts + z) for counts, z in zip(true, drawn, strict=True))
     return Measurements(hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy)
+
+
+def draw_noise(hierarchy: Hierarchy, budget: Budget, *, noise: str) -> tuple[IntArray, ...]:
+    """Noise for every node: independent, or drawn jointly so that it adds up."""
+    sample = SAMPLERS[noise]
+    if budget.joint:
+        magnitude = sampling.sample_magnitude
+        return joint_noise(hierarchy, budget.laws, sample=sample, magnitude=magnitude)
+    return tuple(sample(law, size) for law, size in zip(budget.laws, hierarchy.sizes, strict=True))

@@ -12,11 +12,12 @@ import tomli_w
 
 from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
+from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import Number, exact, one_of, written
-from countwise.privacy.laws import LAWS
+from countwise.privacy.laws import Geometric, IntegerLaw, RoundedLaplace
 from countwise.privacy.sensitivity import NEIGHBOURS, Neighbours, level_sensitivity
 from countwise.release.budget import (
     Budget,
@@ -28,9 +29,13 @@ from countwise.release.budget import (
 )
 from countwise.tables.hierarchy import ROOT, Hierarchy
 
-MECHANISMS = ("geometric", "laplace")
+MECHANISMS: dict[str, type[IntegerLaw]] = {
+    "geometric": Geometric,
+    "laplace": RoundedLaplace,
+    "joint": Geometric,
+}
 BACKENDS = ("exact", "opendp")
-ADJUSTMENTS = ("mode", "draw-1", "draw-2", *RELEASABLE)
+ADJUSTMENTS = ("mode", "least-squares", "draw-1", "draw-2", *RELEASABLE)
 TOTALS = ("independent", "summed")
 TIES = ("random", "last")
 SPLITS = ("even", "relative")
@@ -87,6 +92,8 @@ class Plan:
         one_of(self.neighbours, NEIGHBOURS, what="neighbours")
         one_of(self.mechanism, MECHANISMS, what="mechanism")
         one_of(self.noise, BACKENDS, what="noise")
+        if self.mechanism == "joint" and self.noise != "exact":
+            raise PlanError("mechanism joint draws its own exact noise: noise=exact.")
         if self.adjust == SIGNED:
             raise PlanError(
                 f"adjust {SIGNED} leaves negative counts, and a release has none. To fix, choose "
@@ -114,8 +121,9 @@ class Plan:
             for level, n in nodes.items()
         }
         losses = self._losses(nodes, reach)
-        kind = LAWS[self.mechanism]
+        kind = MECHANISMS[self.mechanism]
         return Budget(
+            joint=self.mechanism == "joint",
             levels=tuple(
                 LevelBudget(
                     level=level,
@@ -125,7 +133,7 @@ class Plan:
                     law=noise_law(kind, sensitivity=reach[level], epsilon=losses[level]),
                 )
                 for level, n in nodes.items()
-            )
+            ),
         )
 
     def _losses(self, nodes: dict[str, int], reach: dict[str, int]) -> dict[str, Fraction]:
@@ -156,6 +164,8 @@ class Plan:
         total = cast(Total, self.total)
         if self.adjust == "mode":
             return Mode(tie_key=tie_key, total=total)
+        if self.adjust == "least-squares":
+            return LeastSquares(tie_key=tie_key)
         if self.adjust in ESTIMATORS:
             return FromCells(estimator=ESTIMATORS[self.adjust])
         algorithm: Literal[1, 2] = 1 if self.adjust == "draw-1" else 2

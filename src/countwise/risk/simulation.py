@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import expm1
 
 import numpy as np
 
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
+from countwise.privacy.joint import joint_noise
 from countwise.privacy.laws import IntegerLaw
 from countwise.privacy.measurements import Measurements
 from countwise.release.budget import Budget
@@ -33,10 +35,18 @@ def simulate_measurements(
     hierarchy: Hierarchy, true: tuple[IntArray, ...], budget: Budget, *, rng: np.random.Generator
 ) -> Measurements:
     """One set of noisy counts of the given true ones."""
-    noisy = tuple(
-        count + simulate_noise(law, len(count), rng=rng)
-        for count, law in zip(true, budget.laws, strict=True)
-    )
+    if budget.joint:
+        noise = joint_noise(
+            hierarchy,
+            budget.laws,
+            sample=lambda law, size: simulate_noise(law, size, rng=rng),
+            magnitude=lambda scale, size: rng.geometric(-expm1(-1 / scale), size) - 1,
+        )
+    else:
+        noise = tuple(
+            simulate_noise(law, len(c), rng=rng) for c, law in zip(true, budget.laws, strict=True)
+        )
+    noisy = tuple(count + z for count, z in zip(true, noise, strict=True))
     return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noisy)
 
 

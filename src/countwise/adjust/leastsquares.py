@@ -1,0 +1,99 @@
+"""Whole-tree weighted least squares, then non-negative whole numbers level by level.
+
+The method stewards know from the 2020 census (TopDown), without its solver: the tree lets the
+fit be done in two passes and the projections in one walk each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from countwise.adjust.topdown import ranks, run_tasks, task_bounds
+from countwise.arrays import FloatArray, IntArray
+from countwise.kernels.projection import project_children
+from countwise.privacy.measurements import Measurements
+from countwise.tables.hierarchy import Hierarchy
+
+SMALLEST_VARIANCE = 1e-9  # stands for none, where a count is measured without noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSquares:
+    """The best linear unbiased estimates, projected from the root down.
+
+    Upwards, a node's own noisy count and the sum of its children's estimates are averaged with
+    weights inverse to their variances. Downwards, the children are moved to the nearest
+    non-negative vector that adds up to the parent's count, and rounded by largest remainders.
+    """
+
+    name: ClassVar[str] = "least-squares"
+    tie_key: int | None
+
+    def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
+        hierarchy = measurements[0].hierarchy
+        estimates, variances = upward(measurements)
+        counts = [np.maximum(np.rint(estimates[0]), 0).astype(np.int64)]
+        for level in range(1, len(hierarchy.sizes)):
+            counts.append(
+                self._children(hierarchy, level, counts[-1], estimates[level], variances[level])
+            )
+        return tuple(counts)
+
+    def _children(
+        self,
+        hierarchy: Hierarchy,
+        level: int,
+        parents: IntArray,
+        estimates: FloatArray,
+        variances: FloatArray,
+    ) -> IntArray:
+        offsets = hierarchy.offsets[level - 1]
+        order = ranks(hierarchy, level, self.tie_key)
+        counts = np.empty(len(estimates), dtype=np.int64)
+        bounds = task_bounds(offsets)
+
+        def work(task: int) -> None:
+            project_children(
+                offsets,
+                parents,
+                estimates,
+                variances,
+                order,
+                counts,
+                bounds[task],
+                bounds[task + 1],
+            )
+
+        run_tasks(work, len(bounds) - 1)
+        return counts
+
+
+def upward(measurements: Sequence[Measurements]) -> tuple[list[FloatArray], list[FloatArray]]:
+    """For every node the best linear estimate from what was measured at and below it."""
+    hierarchy = measurements[0].hierarchy
+    estimates: list[FloatArray] = []
+    variances: list[FloatArray] = []
+    for level in reversed(range(len(hierarchy.sizes))):
+        estimate, variance = own_estimate(measurements, level)
+        if estimates:
+            first = hierarchy.offsets[level][:-1]
+            below = np.add.reduceat(estimates[-1], first)
+            below_variance = np.add.reduceat(variances[-1], first)
+            weight = below_variance / (below_variance + variance)
+            estimate = weight * estimate + (1 - weight) * below
+            variance = weight * variance
+        estimates.append(estimate)
+        variances.append(variance)
+    return estimates[::-1], variances[::-1]
+
+
+def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[FloatArray, FloatArray]:
+    """The average of a level's own noisy counts, weighted inversely to their variances."""
+    weights = [1 / max(each.laws[level].variance, SMALLEST_VARIANCE) for each in measurements]
+    total = sum(weights)
+    estimate = sum(
+        w / total * each.noisy[level] for w, each in zip(weights, measurements, strict=True)
+    )
+    return np.asarray(estimate), np.full(len(measurements[0].noisy[level]), 1 / total)

@@ -1,0 +1,37 @@
+"""Compiling: the one place that decides how functions become machine code."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+from countwise.arrays import FloatArray, IntArray
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """The function as machine code, kept on disk, running without the interpreter's lock."""
+    return cast(Function, _kept(function))
+
+
+def inner(function: Function) -> Function:
+    """As `compiled`, for compiled callers only, which spares compiling a wrapper."""
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(Function, _kept(function, **options))
+
+
+def _kept(function: Callable[..., Any], **options: Any) -> Any:
+    """Machine code kept on disk, or, where no folder can be written to, in memory only."""
+    try:
+        return njit(cache=True, nogil=True, **options)(function)
+    except RuntimeError:
+        return njit(nogil=True, **options)(function)
+
+
+def reading(array: FloatArray | IntArray, kind: type) -> Any:
+    """A contiguous read-only view, so that one compiled version serves frozen arrays too."""
+    view: Any = np.ascontiguousarray(array, dtype=kind).view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,110 @@
+"""Noise that adds up by construction.
+
+The noise z of the cells is drawn from pmf(z) ∝ exp(-Σ |z_v|/scale_v), the sum running over all
+nodes v of the tree and z_v being the sum of the noise below v. Released counts N + z then add
+up at every level as they are. One person moves the counts of a level by at most its
+sensitivity, so the ratio of probabilities is at most the product of what independent noise
+would give: the same privacy loss, for less noise.
+
+As a function of the true counts the likelihood is that of independent geometric noise, so
+inference needs nothing new.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from countwise.arrays import IntArray
+from countwise.errors import PlanError
+from countwise.privacy.laws import IntegerLaw
+from countwise.tables.hierarchy import Hierarchy
+
+MOST_DRAWS = 4 * 10**9
+CELLS_A_TRIAL = 1 << 17
+
+Sample = Callable[[IntegerLaw, int], IntArray]
+Magnitude = Callable[[Fraction, int], IntArray]
+
+
+def joint_noise(
+    hierarchy: Hierarchy, laws: tuple[IntegerLaw, ...], *, sample: Sample, magnitude: Magnitude
+) -> tuple[IntArray, ...]:
+    """Noise for every node, level by level, that adds up.
+
+    `sample` draws a noise law, `magnitude` the G ≥ 0 with P(G ≥ g) = exp(-g/scale). With exact
+    ones the joint law is exact.
+    """
+    trials = _Trials(hierarchy, laws, sample, magnitude)
+    return hierarchy.sums(trials.subtrees(0, np.zeros(1, dtype=np.int64))[0])
+
+
+class _Trials:
+    """Rejection, subtree by subtree, without sight of any data.
+
+    The noise of a node's subtrees is drawn from their own laws and kept with probability
+    exp(-|z_v|/scale_v), that is, when |z_v| ≤ G.
+    """
+
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        laws: tuple[IntegerLaw, ...],
+        sample: Sample,
+        magnitude: Magnitude,
+    ) -> None:
+        self.hierarchy, self.laws = hierarchy, laws
+        self.sample, self.magnitude = sample, magnitude
+        self.drawn = 0
+
+    def subtrees(self, level: int, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        """Noise of the cells below each of the given nodes of a level, and the nodes' sums."""
+        if level == len(self.laws) - 1:
+            return self._leaves(len(nodes))
+        offsets = self.hierarchy.offsets[level]
+        first, count = offsets[nodes], offsets[nodes + 1] - offsets[nodes]
+        size = self._cells_below(level)[nodes]
+        start = np.cumsum(size) - size
+        cells, sums = np.empty(size.sum(), dtype=np.int64), np.empty(len(nodes), dtype=np.int64)
+        pending, copies = np.arange(len(nodes)), 1
+        while len(pending):
+            tried = np.repeat(pending, copies)
+            below, parts = self.subtrees(level + 1, spans(first[tried], count[tried]))
+            total = np.add.reduceat(parts, np.cumsum(count[tried]) - count[tried])
+            kept = np.flatnonzero(np.abs(total) <= self._reach(level, len(tried)))
+            chosen, first_kept = np.unique(tried[kept], return_index=True)
+            winners = kept[first_kept]
+            begin = (np.cumsum(size[tried]) - size[tried])[winners]
+            cells[spans(start[chosen], size[chosen])] = below[spans(begin, size[chosen])]
+            sums[chosen] = total[winners]
+            pending = np.setdiff1d(pending, chosen, assume_unique=True)
+            if copies * size[pending].sum() < CELLS_A_TRIAL:
+                copies *= 2  # where few nodes are left, many trials at once
+        return cells, sums
+
+    def _reach(self, level: int, size: int) -> IntArray:
+        scale = self.laws[level].scale
+        return self.magnitude(scale, size) if scale else np.zeros(size, dtype=np.int64)
+
+    def _leaves(self, size: int) -> tuple[IntArray, IntArray]:
+        self.drawn += size
+        if self.drawn > MOST_DRAWS:
+            raise PlanError(
+                "joint noise on a tree of this shape is drawn too rarely to wait for. To fix, "
+                "use mechanism geometric, or fewer levels."
+            )
+        noise = self.sample(self.laws[-1], size)
+        return noise, noise
+
+    def _cells_below(self, level: int) -> IntArray:
+        """Number of cells below each node of a level."""
+        start = self.hierarchy.offsets[level]
+        for offsets in self.hierarchy.offsets[level + 1 :]:
+            start = offsets[start]
+        return np.diff(start)
+
+
+def spans(first: IntArray, count: IntArray) -> IntArray:
+    """first[0], first[0]+1, … count[0] of them, then those of first[1], and so on."""
+    before = np.cumsum(count) - count
+    return np.repeat(first - before, count) + np.arange(count.sum())
