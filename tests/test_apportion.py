@@ -1,5 +1,7 @@
 """The mode of a multinomial: exact, against a naive rule, brute force, and the paper's loop."""
 
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import product
 from math import lgamma, log
@@ -139,3 +141,14 @@ def test_random_ranks_are_the_published_generator() -> None:
         return z ^ (z >> 31)
 
     assert random_ranks(np.uint64(key), 5, 20).tolist() == [rank(n) for n in range(5, 25)]
+
+
+def test_kernels_work_where_no_cache_can_be_written() -> None:
+    """A service account without a home still gets machine code, kept in memory."""
+    code = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
+        "import numpy as np; from countwise.kernels.apportion import apportion, last_ranks\n"
+        "out = np.empty(2, np.int64); apportion(np.array([1, 1]), 1, last_ranks(2), out); print(out)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "[0 1]", done.stderr

@@ -73,7 +73,7 @@ def test_probability_ratios_of_neighbours_stay_within_epsilon(
     """Every small outcome of a tree: the log-ratio reaches ε and never passes it."""
     hierarchy = tree(2, 2)
     budget = cw.Plan(epsilon="0.9", mechanism="joint", neighbours=neighbours).budget(hierarchy)
-    assert budget.epsilon == Fraction(9, 10)
+    assert budget.loss == Fraction(9, 10)
     worst = 0.0
     for cells in product(range(-3, 4), repeat=4):
         here = log_weight(hierarchy, budget.laws, np.array(cells))

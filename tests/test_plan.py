@@ -11,7 +11,13 @@ from cases import HARD_CASES, Case, flat, tree
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import exact, written
 from countwise.privacy.laws import Exact
-from countwise.privacy.sensitivity import NEIGHBOURS, Neighbours, level_sensitivity
+from countwise.privacy.sensitivity import (
+    NEIGHBOURS,
+    Neighbours,
+    level_sensitivity,
+    squared_level_sensitivity,
+)
+from countwise.privacy.zcdp import epsilon_at
 from countwise.release.plan import Plan, from_dict, read_plan
 
 
@@ -37,7 +43,7 @@ def test_epsilon_that_is_no_epsilon(value: str | float) -> None:
 def test_losses_add_up_exactly(case: Case, split: str, neighbours: str) -> None:
     plan = case.make_plan(split=split, neighbours=neighbours)
     budget = plan.budget(case.hierarchy)
-    spent = [each.epsilon for each in budget.levels]
+    spent = [each.loss for each in budget.levels]
     assert all(
         (epsilon > 0) == (each.sensitivity > 0)
         for epsilon, each in zip(spent, budget.levels, strict=True)
@@ -46,7 +52,7 @@ def test_losses_add_up_exactly(case: Case, split: str, neighbours: str) -> None:
         assert sum(spent) == plan.epsilon
     for each in budget.levels:
         if each.sensitivity:
-            assert each.law.scale == each.sensitivity / each.epsilon
+            assert each.law.scale == each.sensitivity / each.loss
         else:
             assert isinstance(each.law, Exact)
 
@@ -54,13 +60,13 @@ def test_losses_add_up_exactly(case: Case, split: str, neighbours: str) -> None:
 def test_the_papers_example_of_privacy_loss() -> None:
     """Wang & Reiter 2021, section 5: ε = 1 on a total and on three components is 2 in all."""
     budget = Plan(epsilon={"total": 1, "part": 1}).budget(flat(3))
-    assert budget.epsilon == 2
+    assert budget.loss == 2
     assert budget.sum_in_words() == "1 (total) + 1 (part) = 2"
 
 
 def test_weights_divide_in_proportion() -> None:
     budget = Plan(epsilon="1/3", split={"total": 1, "l0": 2, "l1": "0.5"}).budget(tree(2, 2))
-    assert [each.epsilon for each in budget.levels] == [
+    assert [each.loss for each in budget.levels] == [
         Fraction(2, 21), Fraction(4, 21), Fraction(1, 21),
     ]  # fmt: skip
 
@@ -71,12 +77,40 @@ def test_relative_split_equalises_relative_error() -> None:
     assert relative == pytest.approx([relative[0]] * 3, rel=1e-4)
 
 
+def test_gaussian_losses_are_in_rho() -> None:
+    """σ² = Δ²/(2ρ), rounded up; shares of the relative split go with the squares."""
+    plan = Plan(rho="1/2", mechanism="gaussian", split={"total": 1, "l0": 1, "l1": 2}, rows=3)
+    budget = plan.budget(tree(2, 2))
+    assert budget.loss == Fraction(1, 2)
+    assert [each.loss for each in budget.levels] == [Fraction(1, 8), Fraction(1, 8), Fraction(1, 4)]
+    for each in budget.levels:
+        assert 9 / (2 * each.law.scale**2) <= each.loss
+        assert float(9 / (2 * each.law.scale**2)) == pytest.approx(float(each.loss), rel=1e-8)
+    relative = Plan(rho=2, mechanism="gaussian", split="relative").budget(tree(4, 10))
+    spread = [float(each.law.scale) * each.nodes for each in relative.levels]
+    assert spread == pytest.approx([spread[0]] * 3, rel=1e-6)
+
+
+def test_rho_in_epsilon_and_delta() -> None:
+    """Against the classical bound, and against a search over a fine grid of orders."""
+    for rho in ("0.001", "0.1", "1/2", "1", "5"):
+        for delta in (Fraction(1, 10**6), Fraction(1, 10**10)):
+            epsilon = epsilon_at(Fraction(rho), delta=delta)
+            r, tail = float(Fraction(rho)), float(np.log(float(1 / delta)))
+            assert epsilon < r + 2 * np.sqrt(r * tail)
+            order = 1 + np.logspace(-3, 5, 400_001)
+            bounds = order * r + np.log1p(-1 / order) + (tail - np.log(order)) / (order - 1)
+            assert epsilon == pytest.approx(bounds.min(), rel=1e-6)
+    assert epsilon_at(Fraction(0)) == 0
+
+
 def test_plan_files_come_back_as_they_were(tmp_path: Path) -> None:
     plans = [
         Plan(epsilon=0.1),
         Plan(epsilon={"total": "1/3", "a": 2}, by=("a",), neighbours="replace-one", rows=3),
         Plan(epsilon=1, split={"total": 1, "a": 2}, mechanism="laplace", adjust="draw-1",
              total="summed", ties="last", noise="opendp"),
+        Plan(rho="0.25", mechanism="gaussian"),
     ]  # fmt: skip
     for plan in plans:
         path = tmp_path / "plan.toml"
@@ -88,7 +122,11 @@ def test_plan_files_come_back_as_they_were(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"mechanism": "geometrik"}, "Did you mean 'geometric'"),
-        ({"mechanism": "gaussian"}, "mechanism must be one of geometric, laplace"),
+        ({"mechanism": "gaussian"}, "takes its loss as rho"),
+        ({"rho": 1}, "either epsilon, or rho"),
+        ({"epsilon": None}, "either epsilon, or rho"),
+        ({"epsilon": None, "rho": 1}, "other mechanisms take theirs as epsilon"),
+        ({"epsilon": None, "rho": -1, "mechanism": "gaussian"}, "rho must be positive"),
         ({"adjust": "magic"}, "adjust must be one of"),
         ({"split": "odd"}, "split must be one of"),
         ({"neighbours": "any"}, "neighbours must be one of"),
@@ -150,3 +188,8 @@ def test_sensitivities_are_reached_and_never_passed(neighbours: Neighbours, rows
             int(np.abs(hierarchy.sums(a)[level] - hierarchy.sums(b)[level]).sum()) for a, b in pairs
         )
         assert moved == level_sensitivity(neighbours, rows=rows, nodes=nodes)
+        squared = max(
+            int(((hierarchy.sums(a)[level] - hierarchy.sums(b)[level]) ** 2).sum())
+            for a, b in pairs
+        )
+        assert squared == squared_level_sensitivity(neighbours, rows=rows, nodes=nodes)

@@ -124,6 +124,21 @@ def test_every_mechanism_releases(noise: str, mechanism: str, neighbours: str) -
         assert release.counts[0][0] == case.cells.sum()
 
 
+@pytest.mark.parametrize("noise", ["exact", "opendp"])
+def test_gaussian_releases_count_in_rho(noise: str, tmp_path: Path) -> None:
+    case = HARD_CASES[2]
+    table = Confidential(case.hierarchy, case.cells)
+    release = cw.release(table, cw.Plan(rho="0.3", mechanism="gaussian", noise=noise))
+    release.save(tmp_path / "r")
+    assert cw.read_release(tmp_path / "r").budget == release.budget
+    privacy = json.loads((tmp_path / "r" / "release.json").read_text())["privacy"]
+    assert privacy["rho"] == "0.3"
+    assert privacy["epsilon_at_delta"] == pytest.approx(3.9201, abs=1e-4)
+    page = (tmp_path / "r" / "certificate.html").read_text()
+    assert "zero-concentrated" in page
+    assert "ρ = 0.3" in page
+
+
 def test_fresh_noise_and_fresh_ties_every_time() -> None:
     case = HARD_CASES[7]
     first, second = released(case), released(case)

@@ -31,11 +31,12 @@ def adjust(
     noisy: Annotated[
         list[str] | None,
         typer.Option(
-            help="Noisy column, or column@epsilon if its loss differs from --epsilon. Repeat for "
+            help="Noisy column, or column@loss if its loss differs from the given one. Repeat for "
             "several noisy values of the same counts."
         ),
     ] = None,
     epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
     split: options.Split = None,
     neighbours: options.Neighbours = None,
     rows: options.Rows = None,
@@ -63,10 +64,9 @@ def adjust(
         "total": total,
         "ties": ties,
     }
+    unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
     plans = [
-        options.make_plan(
-            plan_file, flags | {"epsilon": options.by_level(own or epsilon, what="epsilon")}
-        )
+        options.make_plan(plan_file, flags | {unit: options.by_level(own or loss, what=unit)})
         for _, _, own in columns
     ]
     tie_key = secrets.randbits(64) if plans[0].ties == "random" else None

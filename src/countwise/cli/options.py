@@ -8,6 +8,8 @@ import typer
 
 from countwise.errors import PlanError
 from countwise.release.plan import ADJUSTMENTS, DEFAULTS, Plan, from_dict, read_plan
+from countwise.tables.domainfile import read_domain_file
+from countwise.tables.layouts import Layout
 
 By = Annotated[
     str | None, typer.Option(help="Level columns from outer to inner, such as region,county,race.")
@@ -17,6 +19,10 @@ Epsilon = Annotated[
     typer.Option(
         help="Privacy loss in all (2, 0.5, 1/3), or of each level: total=1,region=0.5,county=0.5."
     ),
+]
+Rho = Annotated[
+    str | None,
+    typer.Option(help="Privacy loss of Gaussian noise (zCDP), in all or of each level."),
 ]
 Split = Annotated[
     str | None,
@@ -32,7 +38,9 @@ Neighbours = Annotated[
 Rows = Annotated[int | None, typer.Option(help="The most rows one person can have (default 1).")]
 Mechanism = Annotated[
     str | None,
-    typer.Option(help="Noise: geometric (default), laplace, or joint (adds up by itself)."),
+    typer.Option(
+        help="Noise: geometric (default), laplace, joint (adds up by itself), or gaussian."
+    ),
 ]
 Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]
 Adjust = Annotated[str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)}.")]
@@ -44,6 +52,40 @@ Total = Annotated[
     ),
 ]
 Ties = Annotated[str | None, typer.Option(help="Who wins a tie: random (published order) or last.")]
+Person = Annotated[
+    str | None,
+    typer.Option(help="Column of the records that says whose a row is; keeps --rows."),
+]
+Outside = Annotated[
+    str | None,
+    typer.Option(
+        help="Records that are in no cell of the domain: refuse (default), or count them into its "
+        "declared other levels (other)."
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(
+        help="Who counts the records, as a URL: duckdb://, duckdb:///file.duckdb, "
+        "postgres://user@host/database, spark://…",
+        envvar="COUNTWISE_ENGINE",
+        show_envvar=True,
+    ),
+]
+LayoutName = Annotated[
+    str,
+    typer.Option(
+        "--layout",
+        help="Layout of the table: long (one row a cell), wide (one column a category of the last "
+        "level) or sdmx (SDMX-CSV).",
+    ),
+]
+TotalCode = Annotated[
+    str | None,
+    typer.Option(
+        help="Label of total rows, which are checked and left out: Total, or county=All,race=_T."
+    ),
+]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan file; flags given beside it win.")
 ]
@@ -71,13 +113,29 @@ def by_level(text: str | None, *, what: str) -> str | Mapping[str, str] | None:
     return values
 
 
+def make_layout(
+    layout: str, total_code: str | None, *, domain: Path | None, by: tuple[str, ...]
+) -> Layout:
+    """How a table of counts is laid out, from options."""
+    totals = by_level(total_code, what="total code") or {}
+    declared = None
+    if domain is not None and domain.suffix.lower() == ".toml":
+        declared = read_domain_file(domain, by=by)
+    return Layout(
+        kind=layout, totals={"*": totals} if isinstance(totals, str) else totals, domain=declared
+    )
+
+
 def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     """The plan of a file with the given flags laid over it."""
     base: dict[str, Any] = read_plan(plan_file).to_dict() if plan_file else {}
     given = {name: value for name, value in flags.items() if value not in (None, ())}
-    if "epsilon" in given:
+    if "epsilon" in given or "rho" in given:
         base.pop("epsilon", None)
+        base.pop("rho", None)
     data = base | given
-    if "epsilon" not in data:
+    if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
-    return from_dict({name: data[name] for name in data if name in ("epsilon", "by", *DEFAULTS)})
+    return from_dict(
+        {name: data[name] for name in data if name in ("epsilon", "rho", "by", *DEFAULTS)}
+    )

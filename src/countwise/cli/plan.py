@@ -23,6 +23,7 @@ def plan(
     cells: Annotated[Path, typer.Argument(help="Public list of cells; counts are not read.")],
     by: options.By = None,
     epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
     split: options.Split = None,
     neighbours: options.Neighbours = None,
     rows: options.Rows = None,
@@ -31,6 +32,8 @@ def plan(
     adjust: options.Adjust = None,
     total: options.Total = None,
     ties: options.Ties = None,
+    person: options.Person = None,
+    outside: options.Outside = None,
     plan_file: options.PlanFile = None,
     stand_in: Annotated[
         Path | None,
@@ -54,6 +57,7 @@ def plan(
         {
             "by": options.names(by),
             "epsilon": options.by_level(epsilon, what="epsilon"),
+            "rho": options.by_level(rho, what="rho"),
             "split": options.by_level(split, what="split"),
             "neighbours": neighbours,
             "rows": rows,
@@ -62,6 +66,8 @@ def plan(
             "adjust": adjust,
             "total": total,
             "ties": ties,
+            "person": person,
+            "outside": outside,
         },
     )
     hierarchy = read_domain(cells, by=chosen.by)
@@ -95,7 +101,7 @@ def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> d
         entry: dict[str, Any] = {
             "level": each.level,
             "nodes": each.nodes,
-            "epsilon": written(each.epsilon),
+            budget.unit: written(each.loss),
             "sensitivity": each.sensitivity,
             "law": each.law.name,
             "scale": written(each.law.scale),
@@ -107,7 +113,8 @@ def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> d
         levels.append(entry)
     return {
         "plan": chosen.to_dict(),
-        "epsilon": written(budget.epsilon),
+        budget.unit: written(budget.loss),
+        "in_words": budget.in_words(),
         "sum": budget.sum_in_words(),
         "levels": levels,
     }
@@ -119,18 +126,19 @@ def _print(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> Non
         after = "–" if errors is None else f"±{errors[i].after:,.0f}"
         scale = f"{float(each.law.scale):.4g}" if each.law.scale else "none"
         margin = f"±{each.law.margin(0.95):,}"
-        rows.append((each.level, f"{each.nodes:,}", written(each.epsilon), scale, margin, after))
+        rows.append((each.level, f"{each.nodes:,}", written(each.loss), scale, margin, after))
     print_table(
-        ("level", "counts", "ε", "noise scale", "95% error before", "after adjustment"), rows
+        ("level", "counts", budget.symbol, "noise scale", "95% error before", "after adjustment"),
+        rows,
     )
     rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
-    out.print(f"\nPrivacy loss: {budget.sum_in_words()}")
+    out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
     out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")
     if errors is None:
         out.print("For errors after adjustment, pass public counts of a similar shape: --stand-in.")
     for above, below in pairwise(budget.levels):
-        if above.nodes == below.nodes and above.epsilon:
+        if above.nodes == below.nodes and above.loss:
             out.print(
-                f"Level {below.level!r} has the same nodes as {above.level!r} and spends ε on "
+                f"Level {below.level!r} has the same nodes as {above.level!r} and spends on "
                 "them again; leaving it out of --by would save that."
             )

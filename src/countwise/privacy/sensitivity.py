@@ -1,4 +1,4 @@
-"""How far one person can move the counts of a level, in the sum of absolute changes."""
+"""How far one person can move the counts of a level."""
 
 from typing import Literal
 
@@ -17,3 +17,13 @@ def level_sensitivity(neighbours: Neighbours, *, rows: int, nodes: int) -> int:
     if neighbours == "add-remove":
         return rows
     return rows - 1 if nodes == 1 else 2 * rows
+
+
+def squared_level_sensitivity(neighbours: Neighbours, *, rows: int, nodes: int) -> int:
+    """The largest squared Euclidean distance between a level's counts in two neighbours.
+
+    Reached when all rows of a person fall into one node.
+    """
+    if neighbours == "add-remove":
+        return rows**2
+    return (rows - 1) ** 2 if nodes == 1 else 2 * rows**2

@@ -4,11 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import asinh
+from typing import Literal
 
 from countwise.privacy.epsilon import written
-from countwise.privacy.laws import Exact, IntegerLaw
+from countwise.privacy.laws import IntegerLaw
+from countwise.privacy.zcdp import DELTA, epsilon_at
 
 MICRO = 1_000_000
+
+Unit = Literal["epsilon", "rho"]
+SYMBOLS: dict[Unit, str] = {"epsilon": "ε", "rho": "ρ"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,19 +23,20 @@ class LevelBudget:
     level: str
     nodes: int
     sensitivity: int
-    epsilon: Fraction
+    loss: Fraction
     law: IntegerLaw
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The levels of a plan from the root to the cells.
+    """The levels of a plan from the root to the cells, with losses in ε or in ρ.
 
     Under `joint` noise the laws are those of the likelihood; the noise of a count is then no
     wider than its level's law.
     """
 
     levels: tuple[LevelBudget, ...]
+    unit: Unit = "epsilon"
     joint: bool = False
 
     @property
@@ -39,14 +45,25 @@ class Budget:
         return tuple(each.law for each in self.levels)
 
     @property
-    def epsilon(self) -> Fraction:
+    def loss(self) -> Fraction:
         """The whole privacy loss: levels are measured one after another, so theirs add up."""
-        return sum((each.epsilon for each in self.levels), Fraction(0))
+        return sum((each.loss for each in self.levels), Fraction(0))
+
+    @property
+    def symbol(self) -> str:
+        """The letter of the unit."""
+        return SYMBOLS[self.unit]
+
+    def in_words(self) -> str:
+        """The whole loss with its unit; that of ρ with the ε it amounts to."""
+        if self.unit == "epsilon":
+            return f"ε = {written(self.loss)}"
+        return f"ρ = {written(self.loss)} (ε = {epsilon_at(self.loss):.4g} at δ = {float(DELTA):g})"
 
     def sum_in_words(self) -> str:
         """How the loss adds up, level by level."""
-        terms = [f"{written(each.epsilon)} ({each.level})" for each in self.levels]
-        return " + ".join(terms) + f" = {written(self.epsilon)}"
+        terms = [f"{written(each.loss)} ({each.level})" for each in self.levels]
+        return " + ".join(terms) + f" = {written(self.loss)}"
 
 
 def split_evenly(levels: Sequence[str]) -> dict[str, Fraction]:
@@ -86,8 +103,3 @@ def split_for_equal_relative_error(
     cells = list(nodes)[-1]
     shares[cells] = 1 - sum((share for name, share in shares.items() if name != cells), Fraction(0))
     return shares
-
-
-def noise_law(kind: type[IntegerLaw], *, sensitivity: int, epsilon: Fraction) -> IntegerLaw:
-    """The law whose scale spends ε on a level of this sensitivity."""
-    return kind(scale=sensitivity / epsilon) if sensitivity else Exact()

@@ -28,12 +28,11 @@ def certificate(
     plan: Plan, budget: Budget, measurements: Measurements, counts: Sequence[IntArray], **about: str
 ) -> str:
     """The page, from published values only; `about` has the software version and format."""
-    epsilon = budget.epsilon
     levels = [
         {
             "level": each.level,
             "nodes": each.nodes,
-            "epsilon": written(each.epsilon),
+            "loss": written(each.loss),
             "scale": written(each.law.scale) if each.law.scale else "none",
             "margin": f"±{each.law.margin(0.95):,}" if each.law.scale else "exact",
             "moved": f"{np.abs(count - noisy).mean():,.2f}",
@@ -43,8 +42,10 @@ def certificate(
     return render(
         "certificate.html",
         title="Certificate of a release of counts",
-        epsilon=written(epsilon),
-        factor=f"{exp(epsilon):.2f}" if epsilon < 20 else None,
+        symbol=budget.symbol,
+        loss=written(budget.loss),
+        loss_in_words=budget.in_words(),
+        factor=f"{exp(budget.loss):.2f}" if budget.loss < 20 else None,
         nodes=measurements.hierarchy.nodes,
         mechanism=plan.mechanism,
         adjust=plan.adjust,
@@ -53,6 +54,7 @@ def certificate(
         levels=levels,
         exact=", ".join(each.level for each in budget.levels if isinstance(each.law, Exact)),
         rows=plan.rows,
+        bounded=bool(plan.person),
         ties=TIES[plan.ties] if plan.adjust == "mode" else "",
         **about,
     )

@@ -17,6 +17,7 @@ from countwise.errors import CountwiseError, ReleaseError
 from countwise.privacy.epsilon import written
 from countwise.privacy.laws import LAWS
 from countwise.privacy.measurements import Measurements
+from countwise.privacy.zcdp import DELTA, epsilon_at
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
 from countwise.release.folder import whole
@@ -84,6 +85,13 @@ class Release:
             )
             (partial / "certificate.html").write_text(page, encoding="utf-8")
 
+    def _loss(self) -> dict[str, Any]:
+        """The whole loss; one in ρ also as (ε, δ)."""
+        loss: dict[str, Any] = {self.budget.unit: written(self.budget.loss)}
+        if self.budget.unit == "rho":
+            loss |= {"epsilon_at_delta": epsilon_at(self.budget.loss), "delta": written(DELTA)}
+        return loss
+
     def manifest(self) -> dict[str, Any]:
         """All that anyone needs to compute with the release, as plain data."""
         key = None if self.tie_key is None else f"{self.tie_key:016x}"
@@ -98,12 +106,12 @@ class Release:
                     "law": each.law.name,
                     "scale": written(each.law.scale),
                     "sensitivity": each.sensitivity,
-                    "epsilon": written(each.epsilon),
+                    self.budget.unit: written(each.loss),
                 }
                 for each in self.budget.levels
             ],
             "privacy": {
-                "epsilon": written(self.budget.epsilon),
+                **self._loss(),
                 "sum": self.budget.sum_in_words(),
                 "neighbours": self.plan.neighbours,
                 "rows": self.plan.rows,
@@ -183,6 +191,7 @@ def read_release(folder: str | Path) -> Release:
     check_counts(hierarchy, counts, error=ReleaseError)
     budget = Budget(
         levels=tuple(_level_budget(each) for each in manifest["levels"]),
+        unit="rho" if "rho" in manifest["privacy"] else "epsilon",
         joint=manifest["plan"].get("mechanism") == "joint",
     )
     key = manifest["adjustment"]["tie_key"]
@@ -218,6 +227,6 @@ def _level_budget(entry: dict[str, Any]) -> LevelBudget:
         level=entry["level"],
         nodes=entry["nodes"],
         sensitivity=entry["sensitivity"],
-        epsilon=Fraction(entry["epsilon"]),
+        loss=Fraction(entry["epsilon"] if "epsilon" in entry else entry["rho"]),
         law=LAWS[entry["law"]](scale=Fraction(entry["scale"])),
     )

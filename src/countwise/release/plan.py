@@ -17,22 +17,30 @@ from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import Number, exact, one_of, written
-from countwise.privacy.laws import Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.sensitivity import NEIGHBOURS, Neighbours, level_sensitivity
+from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
+from countwise.privacy.sensitivity import (
+    NEIGHBOURS,
+    Neighbours,
+    level_sensitivity,
+    squared_level_sensitivity,
+)
+from countwise.privacy.zcdp import gaussian_scale
 from countwise.release.budget import (
     Budget,
     LevelBudget,
-    noise_law,
+    Unit,
     split_by_weights,
     split_evenly,
     split_for_equal_relative_error,
 )
 from countwise.tables.hierarchy import ROOT, Hierarchy
+from countwise.tables.tabulate import OUTSIDE
 
 MECHANISMS: dict[str, type[IntegerLaw]] = {
     "geometric": Geometric,
     "laplace": RoundedLaplace,
     "joint": Geometric,
+    "gaussian": DiscreteGaussian,
 }
 BACKENDS = ("exact", "opendp")
 ADJUSTMENTS = ("mode", "least-squares", "draw-1", "draw-2", *RELEASABLE)
@@ -48,6 +56,8 @@ DEFAULTS: dict[str, Any] = {
     "adjust": "mode",
     "total": "independent",
     "ties": "random",
+    "person": "",
+    "outside": "refuse",
 }
 
 
@@ -57,11 +67,14 @@ class Plan:
 
     `epsilon` is the whole privacy loss, divided by `split` (`even`, `relative` for equal
     relative error, or weights by level), or the loss of each level by name; the level of the
-    grand total is called `total`. `rows` is the most rows one person can have. `by` names the
-    level columns; empty, it fits any table.
+    grand total is called `total`. Gaussian noise has its loss as `rho` instead (zCDP). `rows` is
+    the most rows one person can have. Where records are tabulated, the column `person` keeps
+    that bound, and `outside` says what becomes of records in no cell of the domain: `refuse`, or
+    `other`. `by` names the level columns; empty, it fits any table.
     """
 
-    epsilon: Number | Mapping[str, Number]
+    epsilon: Number | Mapping[str, Number] | None = None
+    rho: Number | Mapping[str, Number] | None = None
     split: str | Mapping[str, Number] = DEFAULTS["split"]
     neighbours: str = DEFAULTS["neighbours"]
     rows: int = DEFAULTS["rows"]
@@ -70,27 +83,20 @@ class Plan:
     adjust: str = DEFAULTS["adjust"]
     total: str = DEFAULTS["total"]
     ties: str = DEFAULTS["ties"]
+    person: str = DEFAULTS["person"]
+    outside: str = DEFAULTS["outside"]
     by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.epsilon, Mapping):
-            _set(
-                self,
-                "epsilon",
-                {k: exact(v, what=f"epsilon of level {k!r}") for k, v in self.epsilon.items()},
-            )
-        else:
-            _set(self, "epsilon", exact(self.epsilon))
+        for unit in ("epsilon", "rho"):
+            _set(self, unit, _exact_loss(getattr(self, unit), what=unit))
         if isinstance(self.split, Mapping):
-            _set(
-                self,
-                "split",
-                {k: exact(v, what=f"weight of level {k!r}") for k, v in self.split.items()},
-            )
+            _set(self, "split", _exact_loss(self.split, what="weight"))
         else:
             one_of(self.split, SPLITS, what="split")
         one_of(self.neighbours, NEIGHBOURS, what="neighbours")
         one_of(self.mechanism, MECHANISMS, what="mechanism")
+        self._check_unit()
         one_of(self.noise, BACKENDS, what="noise")
         if self.mechanism == "joint" and self.noise != "exact":
             raise PlanError("mechanism joint draws its own exact noise: noise=exact.")
@@ -102,11 +108,26 @@ class Plan:
         one_of(self.adjust, ADJUSTMENTS, what="adjust")
         one_of(self.total, TOTALS, what="total")
         one_of(self.ties, TIES, what="ties")
+        one_of(self.outside, OUTSIDE, what="outside")
         if self.adjust == "draw-2" and self.total == "summed":
             raise PlanError("adjust draw-2 takes the total's own noisy count: total=independent.")
         if not isinstance(self.rows, int) or self.rows < 1:
             raise PlanError(f"rows a person must be a whole number of 1 or more, got {self.rows}.")
         _set(self, "by", tuple(self.by))
+
+    def _check_unit(self) -> None:
+        if (self.epsilon is None) == (self.rho is None):
+            raise PlanError("a plan has either epsilon, or rho for Gaussian noise.")
+        if (self.mechanism == "gaussian") != (self.rho is not None):
+            raise PlanError(
+                "Gaussian noise has no finite epsilon: mechanism gaussian takes its loss as rho, "
+                "and the other mechanisms take theirs as epsilon."
+            )
+
+    @property
+    def unit(self) -> Unit:
+        """What losses are counted in: ε, or ρ for Gaussian noise."""
+        return "epsilon" if self.rho is None else "rho"
 
     def budget(self, hierarchy: Hierarchy) -> Budget:
         """The loss and the noise of every level of a hierarchy."""
@@ -116,48 +137,57 @@ class Plan:
                 f"{', '.join(hierarchy.by)}."
             )
         nodes = dict(hierarchy.describe())
-        reach = {
-            level: level_sensitivity(cast(Neighbours, self.neighbours), rows=self.rows, nodes=n)
+        neighbours = cast(Neighbours, self.neighbours)
+        reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
+        losses = self._losses(nodes, {level: reach[n] for level, n in nodes.items()})
+        levels = tuple(
+            LevelBudget(
+                level=level,
+                nodes=n,
+                sensitivity=reach[n],
+                loss=losses[level],
+                law=self._law(losses[level], nodes=n),
+            )
             for level, n in nodes.items()
-        }
-        losses = self._losses(nodes, reach)
-        kind = MECHANISMS[self.mechanism]
-        return Budget(
-            joint=self.mechanism == "joint",
-            levels=tuple(
-                LevelBudget(
-                    level=level,
-                    nodes=n,
-                    sensitivity=reach[level],
-                    epsilon=losses[level],
-                    law=noise_law(kind, sensitivity=reach[level], epsilon=losses[level]),
-                )
-                for level, n in nodes.items()
-            ),
         )
+        return Budget(levels=levels, unit=self.unit, joint=self.mechanism == "joint")
+
+    def _law(self, loss: Fraction, *, nodes: int) -> IntegerLaw:
+        """The noise that a level's loss buys."""
+        if not loss:
+            return Exact()
+        kind, neighbours = MECHANISMS[self.mechanism], cast(Neighbours, self.neighbours)
+        if self.unit == "rho":
+            reach = squared_level_sensitivity(neighbours, rows=self.rows, nodes=nodes)
+            return kind(scale=gaussian_scale(loss, squared_sensitivity=reach))
+        return kind(scale=level_sensitivity(neighbours, rows=self.rows, nodes=nodes) / loss)
 
     def _losses(self, nodes: dict[str, int], reach: dict[str, int]) -> dict[str, Fraction]:
-        """ε of each level; levels that no person can move cost nothing."""
+        """The loss of each level; levels that no person can move cost nothing."""
         spending = [level for level in nodes if reach[level]]
         free = {level: Fraction(0) for level in nodes if not reach[level]}
         if not spending:
             return free
-        if isinstance(self.epsilon, Mapping):
-            given = cast(Mapping[str, Fraction], self.epsilon)
-            _check_levels(given, spending, free, what="epsilon")
+        loss = self.epsilon if self.rho is None else self.rho
+        if isinstance(loss, Mapping):
+            given = cast(Mapping[str, Fraction], loss)
+            _check_levels(given, spending, free, what=self.unit)
             return free | {level: given[level] for level in spending}
-        epsilon = cast(Fraction, self.epsilon)
+        whole = cast(Fraction, loss)
         if isinstance(self.split, Mapping):
             weights = cast(Mapping[str, Fraction], self.split)
             _check_levels(weights, spending, free, what="weight")
             shares = split_by_weights(spending, weights)
         elif self.split == "even":
             shares = split_evenly(spending)
+        elif self.unit == "rho":
+            squares = {level: Fraction(nodes[level] * reach[level]) ** 2 for level in spending}
+            shares = split_by_weights(spending, squares)
         else:
             shares = split_for_equal_relative_error(
-                epsilon, {level: nodes[level] for level in spending}, reach
+                whole, {level: nodes[level] for level in spending}, reach
             )
-        return free | {level: epsilon * share for level, share in shares.items()}
+        return free | {level: whole * share for level, share in shares.items()}
 
     def adjustment(self, *, tie_key: int | None, rng: np.random.Generator) -> Adjustment:
         """The method that makes the counts add up, with its random choices given."""
@@ -175,7 +205,7 @@ class Plan:
         """The plan as plain data, numbers as exact text."""
         return {
             "by": list(self.by),
-            "epsilon": _plain(self.epsilon),
+            self.unit: _plain(self.epsilon if self.rho is None else self.rho),
             "split": _plain(self.split),
             **{name: getattr(self, name) for name in DEFAULTS if name != "split"},
         }
@@ -188,8 +218,8 @@ class Plan:
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
     for key in data:
-        one_of(key, ("epsilon", "by", *DEFAULTS), what=f"{where}: a key")
-    if "epsilon" not in data:
+        one_of(key, ("epsilon", "rho", "by", *DEFAULTS), what=f"{where}: a key")
+    if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
     return Plan(**data)
 
@@ -209,6 +239,14 @@ def read_plan(path: str | Path) -> Plan:
 
 def _set(plan: Plan, name: str, value: object) -> None:
     object.__setattr__(plan, name, value)
+
+
+def _exact_loss(value: Any, *, what: str) -> Fraction | dict[str, Fraction] | None:
+    if value is None:
+        return None
+    if isinstance(value, Mapping):
+        return {k: exact(v, what=f"{what} of level {k!r}") for k, v in value.items()}
+    return exact(value, what=what)
 
 
 def _plain(value: object) -> Any:

@@ -6,7 +6,6 @@ from markupsafe import Markup
 
 from countwise.pages.charts import Interval, intervals
 from countwise.pages.page import render
-from countwise.privacy.epsilon import written
 from countwise.release.document import Release
 
 LARGEST_CHART = 40
@@ -29,7 +28,7 @@ def release_page(release: Release) -> str:
     return render(
         "release.html",
         title="Released counts",
-        epsilon=written(release.budget.epsilon),
+        loss=release.budget.in_words(),
         nodes=release.hierarchy.nodes,
         sections=sections,
     )

@@ -1,0 +1,118 @@
+"""Line charts as inline SVG: several curves, an optional band around each, linear or log axes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+
+from markupsafe import Markup
+
+from countwise.pages.charts import round_ticks
+from countwise.pages.page import render
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 64, 150, 10, 44
+LABEL_GAP = 15.0
+STYLES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A curve through points; `lower` and `upper`, if given, are the band around it."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    lower: Sequence[float] = ()
+    upper: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From values to places on the page."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    log: bool
+
+    def place(self, value: float) -> float:
+        """Where a value stands; values off the axis stand at its end."""
+        turn: Callable[[float], float] = log10 if self.log else float
+        inside = min(max(value, self.low), self.high)
+        share = (turn(inside) - turn(self.low)) / (turn(self.high) - turn(self.low))
+        return round(self.start + share * (self.stop - self.start), 1)
+
+    def ticks(self) -> list[float]:
+        """Round values: powers of ten, with 2 and 5 between them where there is room."""
+        if not self.log:
+            return round_ticks(self.low, self.high)
+        powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
+        steps = (1, 2, 5) if len(powers) <= 4 else (1,)
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        return [tick for tick in ticks if self.low * 0.999 <= tick <= self.high * 1.001]
+
+
+def lines(
+    curves: Sequence[Line],
+    *,
+    title: str,
+    x_axis: str,
+    y_axis: str,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> Markup:
+    """Curves with their names at the right end, the order of the first curves by style."""
+    xs = [value for curve in curves for value in curve.x]
+    ys = [v for c in curves for v in (*c.y, *c.lower, *c.upper) if v > 0 or not log_y]
+    across = Axis(*_apart(min(xs), max(xs)), LEFT, WIDTH - RIGHT, log_x)
+    low = min(ys) if log_y else min(*ys, 0.0)
+    upwards = Axis(*_apart(low, max(ys)), HEIGHT - BOTTOM, TOP, log_y)
+    drawn = [_drawn(curve, i, across, upwards) for i, curve in enumerate(curves)]
+    _spread(drawn)
+    svg = render(
+        "risk_lines.svg",
+        title=title,
+        x_axis=x_axis,
+        y_axis=y_axis,
+        curves=drawn,
+        x_ticks=[{"at": across.place(t), "text": f"{t:g}"} for t in across.ticks()],
+        y_ticks=[{"at": upwards.place(t), "text": f"{t:,g}"} for t in upwards.ticks()],
+        width=WIDTH,
+        height=HEIGHT,
+        left=LEFT,
+        right=WIDTH - RIGHT,
+        top=TOP,
+        bottom=HEIGHT - BOTTOM,
+    )
+    return Markup(svg)
+
+
+def _apart(low: float, high: float) -> tuple[float, float]:
+    """The ends of an axis, also when there is one value only."""
+    return (low, high) if high > low else (low / 2, 2 * low) if low > 0 else (low, low + 1)
+
+
+def _drawn(curve: Line, number: int, across: Axis, upwards: Axis) -> dict[str, object]:
+    def path(values: Sequence[float]) -> list[str]:
+        places = zip(curve.x, values, strict=True)
+        return [f"{across.place(x)},{upwards.place(y)}" for x, y in places]
+
+    band = [*path(curve.lower), *reversed(path(curve.upper))] if curve.lower else []
+    return {
+        "label": curve.label,
+        "style": number % STYLES,
+        "path": " ".join(path(curve.y)),
+        "band": " ".join(band),
+        "end": upwards.place(curve.y[-1]),
+    }
+
+
+def _spread(drawn: list[dict[str, object]]) -> None:
+    """Labels at the ends of their curves, moved apart where they would overlap."""
+    below = float(HEIGHT - BOTTOM) + LABEL_GAP
+    for curve in sorted(drawn, key=lambda each: -float(str(each["end"]))):
+        below = min(float(str(curve["end"])), below - LABEL_GAP)
+        curve["label_y"] = round(below + 4, 1)
+    shift = max(TOP + 4 - below, 0.0)
+    for curve in drawn:
+        curve["label_y"] = float(str(curve["label_y"])) + shift

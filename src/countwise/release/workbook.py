@@ -1,0 +1,119 @@
+"""A release as an Excel workbook: its certificate on the first sheet, its counts on the second."""
+
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from countwise.errors import InputError, ReleaseError
+from countwise.release.certificate import certificate
+from countwise.release.document import FORMAT, Release
+
+MOST_ROWS = 1_048_576
+"""Rows of a sheet, the limit of the file format."""
+HEADINGS = {"h1", "h2"}
+LINES = {"h1", "h2", "p", "li", "footer"}
+CELLS = {"th", "td", "dt", "dd"}
+ROWS = {"tr", "div"}
+Line = tuple[bool, list[str]]
+
+
+def write_workbook(release: Release, path: Path) -> None:
+    """Write the workbook; labels are written as text, whatever they begin with."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise InputError(
+            "Excel files need a writer that is not installed. To fix, "
+            'pip install "countwise[excel]"'
+        ) from None
+    if release.hierarchy.nodes >= MOST_ROWS:
+        raise ReleaseError(
+            f"the release has {release.hierarchy.nodes:,} counts, and an Excel sheet holds "
+            f"{MOST_ROWS - 1:,}. To fix, use counts.csv or counts.parquet."
+        )
+    with xlsxwriter.Workbook(path, {"strings_to_formulas": False}) as book:
+        _write_certificate(book, certificate_lines(release))
+        _write_counts(book, release)
+
+
+def certificate_lines(release: Release) -> list[Line]:
+    """The certificate's page as lines of cells, each with whether it is a heading."""
+    page = certificate(
+        release.plan,
+        release.budget,
+        release.measurements,
+        release.counts,
+        version=version("countwise"),
+        format=str(FORMAT),
+    )
+    reader = _Lines()
+    reader.feed(page)
+    return reader.lines
+
+
+def _write_certificate(book: Any, lines: Sequence[Line]) -> None:
+    sheet = book.add_worksheet("Certificate")
+    sheet.set_column(0, 0, 32)
+    sheet.set_column(1, 6, 18)
+    bold = book.add_format({"bold": True, "text_wrap": True, "valign": "top"})
+    text = book.add_format({"text_wrap": True, "valign": "top"})
+    for row, (heading, cells) in enumerate(lines):
+        form = bold if heading else text
+        if len(cells) == 1:
+            sheet.merge_range(row, 0, row, 6, "", form)
+            sheet.set_row(row, 15 * (1 + len(cells[0]) // 130))
+        for column, cell in enumerate(cells):
+            sheet.write_string(row, column, cell, form)
+
+
+def _write_counts(book: Any, release: Release) -> None:
+    table = release.table()
+    sheet = book.add_worksheet("Counts")
+    bold = book.add_format({"bold": True})
+    for column, name in enumerate(table.columns):
+        sheet.write_string(0, column, name, bold)
+        for row, value in enumerate(table[name].to_list(), start=1):
+            if isinstance(value, str):
+                sheet.write_string(row, column, value)
+            elif value is not None:
+                sheet.write_number(row, column, value)
+    sheet.set_column(0, len(table.columns) - 1, 18)
+    sheet.freeze_panes(1, 0)
+    sheet.autofilter(0, 0, len(table), len(table.columns) - 1)
+
+
+class _Lines(HTMLParser):
+    """Headings, paragraphs and table rows of a page, in order, as lines of plain cells."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.lines: list[Line] = []
+        self._text: list[str] | None = None
+        self._cells: list[str] = []
+        self._head = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        del attrs
+        if tag in LINES | CELLS:
+            self._text = []
+        elif tag == "sup":
+            self.handle_data("^")
+        self._head |= tag == "th"
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        text = " ".join("".join(self._text or []).split())
+        if tag in LINES and text:
+            self.lines.append((tag in HEADINGS, [text]))
+        elif tag in CELLS:
+            self._cells.append(text)
+        elif tag in ROWS and self._cells:
+            self.lines.append((self._head, self._cells))
+            self._cells, self._head = [], False
+        if tag in LINES | CELLS:
+            self._text = None

@@ -1,0 +1,93 @@
+"""Which adjustment and which mechanism suit a table, by simulated releases of a stand-in."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+import numpy as np
+
+from countwise.arrays import IntArray
+from countwise.errors import PlanError
+from countwise.release.plan import ADJUSTMENTS, MECHANISMS, Plan
+from countwise.risk.draws import simulate_plan
+from countwise.tables.hierarchy import Hierarchy
+
+# Gaussian noise is never ε-private, so at one ε it has no place beside the others.
+PURE = tuple(name for name in MECHANISMS if name != "gaussian")
+WARNING = (
+    "Run this on public or made-up counts only. The ranking is computed from the counts in the "
+    "file without any noise: if they are confidential, publishing it, or choosing a method by "
+    "it, leaks. No privacy loss was spent or accounted for here."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One way to release: expected squared error of the cells and of all levels together."""
+
+    adjustment: str
+    mechanism: str
+    cells_sse: float
+    cells_error: float
+    all_sse: float
+    level_rmse: tuple[float, ...]
+
+    def cell_rmse(self, cells: int) -> float:
+        """Root of the mean squared error of a cell."""
+        return sqrt(max(self.cells_sse, 0.0) / cells)
+
+
+def advise(
+    hierarchy: Hierarchy,
+    cells: IntArray,
+    base: Plan,
+    *,
+    rng: np.random.Generator,
+    repetitions: int,
+    adjustments: Sequence[str] = ADJUSTMENTS,
+    mechanisms: Sequence[str] = PURE,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[list[Option], list[tuple[str, str]]]:
+    """Options from best to worst by the error of the cells, and what could not be simulated.
+
+    An option is the base plan with another adjustment and mechanism. Every option is simulated
+    from the same start of the generator, so they differ by method more than by luck.
+    """
+    seed = int(rng.integers(2**63))
+    options, refused = [], []
+    for mechanism in mechanisms:
+        for adjustment in adjustments:
+            tell(f"{adjustment} with {mechanism} noise")
+            try:
+                plan = replace(base, mechanism=mechanism, adjust=adjustment)
+                results = simulate_plan(
+                    hierarchy,
+                    cells,
+                    plan,
+                    repetitions=repetitions,
+                    rng=np.random.default_rng(seed),
+                )
+            except PlanError as problem:
+                refused.append((f"{adjustment}, {mechanism}", str(problem)))
+                continue
+            options.append(_option(adjustment, mechanism, results, hierarchy))
+    return sorted(options, key=lambda option: option.cells_sse), refused
+
+
+def _option(
+    adjustment: str,
+    mechanism: str,
+    results: Sequence[tuple[float, float]],
+    hierarchy: Hierarchy,
+) -> Option:
+    return Option(
+        adjustment=adjustment,
+        mechanism=mechanism,
+        cells_sse=results[-1][0],
+        cells_error=results[-1][1],
+        all_sse=sum(mean for mean, _ in results),
+        level_rmse=tuple(
+            sqrt(max(mean, 0.0) / size)
+            for (mean, _), size in zip(results, hierarchy.sizes, strict=True)
+        ),
+    )
