@@ -4,7 +4,10 @@
     ├── InputError            exit code 2, the user's input is wrong
     │   ├── TableError        a table or domain file
     │   ├── PlanError         a plan: levels, epsilon, mechanism, adjustment
-    │   └── ReleaseError      a folder that is not a release, or not a whole one
+    │   ├── ReleaseError      a folder that is not a release, or not a whole one
+    │   ├── SchemaError       the public schema of a data set
+    │   ├── RequestError      a model, filter or claim to be verified
+    │   └── AnswerError       a file that is not an answer to such a request
     └── BudgetError           exit code 3, refused because the budget does not allow it
 
 A message says what is wrong, where, and what would be right. It never shows a count.
@@ -33,6 +36,18 @@ class PlanError(InputError):
 
 class ReleaseError(InputError):
     """A release folder is missing, damaged, or of another version."""
+
+
+class SchemaError(InputError):
+    """A schema file is missing, or does not describe a data set."""
+
+
+class RequestError(InputError):
+    """A model, filter or claim can not be read, or does not fit the public schema."""
+
+
+class AnswerError(InputError):
+    """A file is not an answer, or its numbers are not those its noisy counts imply."""
 
 
 class BudgetError(CountwiseError):

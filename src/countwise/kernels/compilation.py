@@ -16,6 +16,16 @@ def compiled(function: Function) -> Function:
     return cast(Function, _kept(function))
 
 
+def compiled_like_numpy(function: Function) -> Function:
+    """As `compiled`, with NumPy's rule that a division by zero gives inf or nan."""
+    return cast(Function, _kept(function, error_model="numpy"))
+
+
+def inlined(function: Function) -> Function:
+    """As `compiled`, copied into its compiled callers."""
+    return cast(Function, _kept(function, inline="always"))
+
+
 def inner(function: Function) -> Function:
     """As `compiled`, for compiled callers only, which spares compiling a wrapper."""
     options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

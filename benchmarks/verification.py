@@ -1,0 +1,220 @@
+"""Speed of verification against references in the same run: a table, then JSON.
+
+    python benchmarks/verification.py [--json]
+
+Ratios are medians of repeated runs. statsmodels is timed as a loop over partitions, with the
+linear algebra library's threads as they come and, in a second process, held to one.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import warnings
+from fractions import Fraction
+
+import numpy as np
+
+from countwise.verification.design import design
+from countwise.verification.figures import figure_1, figure_3, seconds
+from countwise.verification.fits import fit
+from countwise.verification.formula import parse_model
+from countwise.verification.gibbs import coefficient_table, table_draws
+from countwise.verification.posterior import Posterior
+from countwise.verification.schema import schema_from_dict
+
+ROWS, COLUMNS, PARTITIONS = 200_000, 20, 50
+
+
+def posterior_against_gibbs(rng):
+    """M = 50, K = 3: closed form with summary against 5,000 sweeps with the coefficient table."""
+    noisy = np.array([31.0, 14.0, 5.0])
+    given = {"partitions": 50, "epsilon": Fraction(1), "alpha": np.ones(3)}
+
+    def closed():
+        Posterior(noisy=noisy, **given).share([0], [0, 1]).summary()
+
+    def sampled():
+        draws = table_draws(noisy, rng=rng, **given)
+        np.quantile(draws[:, 0] / (draws[:, 0] + draws[:, 1]), [0.025, 0.5, 0.975])
+
+    def table():
+        coefficient_table(50, 3)
+
+    ours, theirs = seconds(closed, repetitions=300), seconds(sampled, repetitions=15)
+    setup = seconds(table, repetitions=15)
+    return {
+        "work": "posterior and summary, M = 50, K = 3",
+        "ours": ours,
+        "reference": theirs,
+        "ratio": theirs / ours,
+        "ratio_without_table_setup": (theirs - setup) / ours,
+        "wanted": 100,
+    }
+
+
+def posterior_costs():
+    """Seconds for r and its summary over M and K, at epsilon 1 and at a wide 0.01."""
+    found = []
+    for epsilon in (Fraction(1), Fraction(1, 100)):
+        for size in (50, 200, 1000, 5000, 10_000):
+            for kinds in (3, 5, 10):
+                noisy = np.full(kinds, size / kinds)
+                given = {"partitions": size, "epsilon": epsilon, "alpha": np.ones(kinds)}
+
+                def closed(noisy=noisy, given=given, kinds=kinds):
+                    Posterior(noisy=noisy, **given).share([0], range(kinds - 1)).summary()
+
+                found.append(
+                    {
+                        "epsilon": str(epsilon),
+                        "partitions": size,
+                        "kinds": kinds,
+                        "seconds": seconds(closed, repetitions=3),
+                    }
+                )
+    return found
+
+
+def regressions(rng):
+    """OLS and logistic regression in 50 partitions, 200,000 rows, 20 columns.
+
+    `arrays`: from a finished design matrix, on both sides. `formulas`: from columns and a
+    formula, the design included on both sides, statsmodels on a data frame of each partition.
+    """
+    import pandas as pd
+    import statsmodels.api as sm
+    import statsmodels.formula.api as smf
+
+    names = [f"x{j}" for j in range(1, COLUMNS)]
+    columns = {name: rng.uniform(-1, 1, ROWS) for name in names}
+    x = np.column_stack([np.ones(ROWS), *columns.values()])
+    beta = rng.normal(0, 0.5, COLUMNS)
+    groups = rng.integers(0, PARTITIONS, ROWS)
+    line = x @ beta
+    responses = {
+        "ols": line + rng.normal(size=ROWS),
+        "logistic": (rng.random(ROWS) < 1 / (1 + np.exp(-line))).astype(float),
+    }
+    schema = schema_from_dict(
+        {
+            "person": {"one_row_each": True},
+            "columns": {name: {"type": "number", "low": -1, "high": 1} for name in names}
+            | {"y": {"type": "number", "low": -100, "high": 100}},
+        }
+    )
+    formula = f"y ~ {' + '.join(names)}"
+    found = []
+    for family, y in responses.items():
+        frame = pd.DataFrame(columns | {"y": y})
+
+        def arrays(family=family, y=y):
+            return fit(x, y, groups, count=PARTITIONS, family=family, intercept=True)
+
+        def formulas(family=family, y=y):
+            layout = design(parse_model(formula, schema), schema)
+            matrix = layout.matrix(columns, ROWS)
+            return fit(matrix, y, groups, count=PARTITIONS, family=family, intercept=True)
+
+        def array_loop(family=family, y=y):
+            model = sm.OLS if family == "ols" else sm.Logit
+            arguments = {} if family == "ols" else {"disp": 0}
+            parts = (groups == g for g in range(PARTITIONS))
+            return np.array([model(y[p], x[p]).fit(**arguments).params for p in parts])
+
+        def formula_loop(family=family, frame=frame):
+            model = smf.ols if family == "ols" else smf.logit
+            arguments = {} if family == "ols" else {"disp": 0}
+            for g in range(PARTITIONS):
+                model(formula, frame[groups == g]).fit(**arguments)
+
+        gap = float(np.abs(arrays().coefficients - array_loop()).max())
+        for kind, ours, loop in (
+            ("arrays", arrays, array_loop),
+            ("formulas", formulas, formula_loop),
+        ):
+            fast, slow = seconds(ours, repetitions=9), seconds(loop, repetitions=1)
+            found.append(
+                {
+                    "work": f"{family} in 50 partitions, 200,000 rows, 20 columns, {kind}",
+                    "ours": fast,
+                    "reference": slow,
+                    "ratio": slow / fast,
+                    "largest_difference": gap,
+                    "wanted": 80 if family == "ols" else 12,
+                }
+            )
+    return found
+
+
+def with_one_thread():
+    """The regressions again in a process whose linear algebra has one thread."""
+    one = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    done = subprocess.run(
+        [sys.executable, __file__, "--regressions"],
+        env=os.environ | one,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return json.loads(done.stdout)
+
+
+def main():
+    """Run everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON only")
+    parser.add_argument("--regressions", action="store_true", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    if chosen.regressions:
+        print(json.dumps(regressions(rng)))
+        return
+    result = {
+        "ratios": [posterior_against_gibbs(rng), *regressions(rng)],
+        "ratios_one_thread": with_one_thread(),
+        "posterior_seconds": posterior_costs(),
+        "figure_1": figure_1(rng=rng),
+        "figure_3": figure_3(rng=rng),
+    }
+    if not chosen.json:
+        show(result)
+    print(json.dumps(result))
+
+
+def show(result):
+    """The same as tables."""
+    for title, rows in (
+        ("threads as they come", result["ratios"]),
+        ("linear algebra on one thread", result["ratios_one_thread"]),
+    ):
+        print(f"\n{title}")
+        for row in rows:
+            print(
+                f"  {row['work']:<62} {row['ours'] * 1e3:9.3f} ms {row['reference'] * 1e3:10.1f} ms"
+                f" {row['ratio']:8.1f}x (wanted {row['wanted']}x)"
+            )
+    print("\nposterior of r with summary, ms")
+    for row in result["posterior_seconds"]:
+        print(
+            f"  ε = {row['epsilon']:<6} M = {row['partitions']:<6} K = {row['kinds']:<3}"
+            f" {row['seconds'] * 1e3:10.3f}"
+        )
+    print("\nfigure 1: median and 95% interval of r, exact | standard | table")
+    for panel in result["figure_1"]:
+        cells = [panel[kind] for kind in ("exact", "standard", "table")]
+        numbers = " | ".join(f"{c['median']:.3f} {c['lower']:.3f} {c['upper']:.3f}" for c in cells)
+        print(f"  ({panel['panel']}) {panel['counts']!s:<12} {numbers}")
+    print("\nfigure 3: seconds, closed form | table | standard")
+    for row in result["figure_3"]:
+        print(
+            f"  M = {row['partitions']:<4} {row['closed_form']:.6f} | {row['table']:.4f}"
+            f" | {row['standard']:.4f}"
+        )
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""The design matrix of a model, from the terms and the public schema alone.
+
+Levels, references and scales never come from data. A category in an interaction is coded in full
+or without its reference so that the columns are as many as the terms span: each term's subsets of
+categories that earlier terms spanned are left out, and what remains is put together again.
+(The structural redundancy rule of Chambers and Hastie, Statistical Models in S, 1992, ch. 2, in
+the corrected form that the patsy manual describes.)
+
+Columns are fitted on a public scale, z = (x - middle) / half-width of their bounds, so that the
+normal equations are well conditioned. `contrast` translates a combination of the coefficients
+of x to one of the coefficients of z.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from countwise.arrays import FloatArray, frozen
+from countwise.errors import RequestError
+from countwise.kernels.partition_fits import standardised
+from countwise.verification.arithmetic import bounds, values, written
+from countwise.verification.formula import CategoryFactor, Factor, Model, NumberFactor, Term
+from countwise.verification.grammar import Binary, Group, Name, Node, Number
+from countwise.verification.schema import Schema
+
+INTERCEPT = "Intercept"
+LARGEST_COLUMNS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A factor's share in a design column: an expression, or the indicator of a level."""
+
+    name: str
+    node: Node
+    level: float | None = None
+
+    def at(self, columns: Mapping[str, FloatArray]) -> FloatArray:
+        """Its value at every row."""
+        found = values(self.node, columns)
+        return found if self.level is None else np.asarray(found == self.level, dtype=np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignColumn:
+    """A product of pieces, none for the intercept, with the public scale it is fitted on."""
+
+    pieces: tuple[Piece, ...]
+    middle: float
+    half: float
+
+    @property
+    def name(self) -> str:
+        """The coefficient's name, as claims write it."""
+        return ":".join(piece.name for piece in self.pieces) or INTERCEPT
+
+    @property
+    def key(self) -> frozenset[str]:
+        """The name without its order: a:b and b:a are one coefficient."""
+        return frozenset(piece.name for piece in self.pieces)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """The columns of a model in order; the intercept, if there is one, is the first."""
+
+    columns: tuple[DesignColumn, ...]
+    intercept: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the coefficients."""
+        return tuple(column.name for column in self.columns)
+
+    def matrix(self, columns: Mapping[str, FloatArray], rows: int) -> FloatArray:
+        """The design on its public scale, one row a row of data."""
+        products = np.ones((len(self.columns), rows))
+        known: dict[str, FloatArray] = {}
+        for j, column in enumerate(self.columns):
+            for piece in column.pieces:
+                if piece.name not in known:
+                    known[piece.name] = piece.at(columns)
+                products[j] *= known[piece.name]
+        middles = np.array([column.middle for column in self.columns])
+        halves = np.array([column.half for column in self.columns])
+        return np.asarray(standardised(products, middles, halves))
+
+    def contrast(self, weights: Mapping[int, float]) -> FloatArray:
+        """Weights of the fitted coefficients for a weighted sum of the model's coefficients.
+
+        With x = m + h·z, β_j = γ_j/h_j and β_0 = γ_0 - Σ γ_j·m_j/h_j.
+        """
+        out = np.zeros(len(self.columns))
+        constant = weights.get(0, 0.0) if self.intercept else 0.0
+        for j, column in enumerate(self.columns):
+            if column.pieces:
+                out[j] = (weights.get(j, 0.0) - constant * column.middle) / column.half
+            else:
+                out[j] = constant
+        return frozen(out)
+
+
+def design(model: Model, schema: Schema) -> Design:
+    """The design of a model; too many columns are refused."""
+    products: list[tuple[Piece, ...]] = [()] if model.intercept else []
+    spanned: dict[frozenset[str], set[frozenset[str]]] = {}
+    if model.intercept:
+        spanned[frozenset()] = {frozenset()}
+    for term in model.terms:
+        numbers = frozenset(f.name for f in term if isinstance(f, NumberFactor))
+        for coding in _codings(term, spanned.setdefault(numbers, set())):
+            parts = [_pieces(factor, coding, schema) for factor in term if _used(factor, coding)]
+            products.extend(product(*parts))
+            if len(products) > LARGEST_COLUMNS:
+                raise RequestError(f"model: more than {LARGEST_COLUMNS} columns.")
+    return Design(
+        columns=tuple(_scaled(pieces, model, schema) for pieces in products),
+        intercept=model.intercept,
+    )
+
+
+# Which categories of a term take part, and whether in full (all levels) or without the reference.
+Coding = Mapping[str, bool]
+
+
+def _codings(term: Term, spanned: set[frozenset[str]]) -> list[Coding]:
+    names = [factor.name for factor in term if isinstance(factor, CategoryFactor)]
+    subsets = [frozenset(s) for size in range(len(names) + 1) for s in combinations(names, size)]
+    left: list[dict[str, bool]] = [
+        dict.fromkeys(sorted(subset), False) for subset in subsets if subset not in spanned
+    ]
+    spanned.update(subsets)
+    while (pair := _absorbable(left)) is not None:
+        small, large, name = pair
+        left = [each for each in left if each is not small]
+        large[name] = True
+    return list(left)
+
+
+def _absorbable(
+    codings: list[dict[str, bool]],
+) -> tuple[dict[str, bool], dict[str, bool], str] | None:
+    """A coding that becomes part of a larger one when one category there is coded in full."""
+    for small in codings:
+        for large in codings:
+            extra = large.keys() - small.keys()
+            if len(extra) == 1 and len(large) == len(small) + 1:
+                (name,) = extra
+                if not large[name] and all(large[each] == small[each] for each in small):
+                    return small, large, name
+    return None
+
+
+def _used(factor: Factor, coding: Coding) -> bool:
+    return isinstance(factor, NumberFactor) or factor.name in coding
+
+
+def _pieces(factor: Factor, coding: Coding, schema: Schema) -> list[Piece]:
+    if isinstance(factor, NumberFactor):
+        if factor.degree == 1:
+            return [Piece(name=factor.name, node=factor.node)]
+        return [
+            Piece(
+                name=f"{factor.name}[{power}]",
+                node=Binary("^", Group(factor.node), Number(float(power))),
+            )
+            for power in range(1, factor.degree + 1)
+        ]
+    column = schema.columns[factor.column]
+    first = 0.0 if column.labels else column.low
+    return [
+        Piece(name=f"{factor.name}[{level}]", node=Name(factor.column), level=first + place)
+        for place, level in enumerate(column.levels)
+        if coding[factor.name] or place != factor.reference
+    ]
+
+
+def _scaled(pieces: tuple[Piece, ...], model: Model, schema: Schema) -> DesignColumn:
+    low, high = 1.0, 1.0
+    for piece in pieces:
+        ends = (0.0, 1.0)
+        if piece.level is None:
+            ends = bounds(piece.node, schema, what="model")
+        corners = [a * b for a in (low, high) for b in ends]
+        low, high = min(corners), max(corners)
+    if all(piece.level is not None for piece in pieces):
+        return DesignColumn(pieces=pieces, middle=0.0, half=1.0)
+    if not low < high or max(-low, high) > 1e100:
+        name = ":".join(written(piece.node) for piece in pieces)
+        raise RequestError(f"model: {name} is constant or too large under the schema.")
+    if model.intercept:
+        return DesignColumn(pieces=pieces, middle=(low + high) / 2, half=(high - low) / 2)
+    return DesignColumn(pieces=pieces, middle=0.0, half=max(-low, high))

@@ -1,0 +1,121 @@
+"""Regressions in all partitions at once, and what can be read off them.
+
+A partition whose fit is singular, separated, unsettled after 25 steps or too small is not
+fitted. Every number of a partition is a function of that partition's rows alone.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, get_args
+
+import numpy as np
+
+from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.errors import RequestError
+from countwise.kernels import partition_fits as kernels
+from countwise.verification.schema import Column
+
+Family = Literal["ols", "logistic", "poisson"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
+LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads pay
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fits:
+    """Coefficients on the design's public scale, with the factored information of each group."""
+
+    family: Family
+    coefficients: FloatArray
+    factors: FloatArray
+    scales: FloatArray
+    dispersion: FloatArray
+    rows: IntArray
+    fitted: BoolArray
+
+    def combination(self, contrast: FloatArray) -> FloatArray:
+        """The contrast of the coefficients in every group, added up column by column."""
+        total = np.zeros(len(self.fitted))
+        for weight, column in zip(contrast, self.coefficients.T, strict=True):
+            if weight:
+                total = total + weight * column
+        return total
+
+    def standard_error(self, contrast: FloatArray) -> FloatArray:
+        """The standard error of the contrast: s·√(c'(X'X)⁻¹c), s = 1 for logistic and Poisson.
+
+        With X'X = D⁻¹LL'D⁻¹ (D the scales) it is s·|L⁻¹Dc|, by forward substitution.
+        """
+        k = len(contrast)
+        solved = np.zeros((k, len(self.fitted)))
+        squares = np.zeros(len(self.fitted))
+        with np.errstate(all="ignore"):
+            for i in range(k):
+                total = self.scales[:, i] * contrast[i]
+                for j in range(i):
+                    total = total - self.factors[:, i, j] * solved[j]
+                solved[i] = total / self.factors[:, i, i]
+                squares = squares + solved[i] * solved[i]
+            return np.asarray(np.sqrt(squares * self.dispersion))
+
+    def response(self, linear: FloatArray) -> FloatArray:
+        """The predicted mean at values of the linear predictor."""
+        with np.errstate(over="ignore"):
+            if self.family == "logistic":
+                return np.asarray(1.0 / (1.0 + np.exp(-linear)))
+            return np.exp(linear) if self.family == "poisson" else linear
+
+    @property
+    def freedom(self) -> FloatArray:
+        """Residual degrees of freedom; infinite where the normal law is used."""
+        if self.family != "ols":
+            return np.full(len(self.fitted), np.inf)
+        return np.asarray(np.maximum(self.rows - self.coefficients.shape[1], 1), dtype=np.float64)
+
+
+def fit(
+    x: FloatArray, y: FloatArray, groups: IntArray, *, count: int, family: Family, intercept: bool
+) -> Fits:
+    """Regressions of y on x in groups 0..count-1; rows of group -1 take no part."""
+    order, starts = kernels.group_rows(groups, count)
+    k = x.shape[1]
+    coefficients, scales = np.zeros((2, count, k))
+    factors = np.zeros((count, k, k))
+    dispersion = np.zeros(count)
+    status = np.zeros(count, dtype=np.int64)
+    results = coefficients, factors, scales, dispersion, status
+
+    def work(first: int, last: int) -> None:
+        if family == "ols":
+            kernels.least_squares(x, y, groups, order, starts, first, last, *results)
+        else:
+            kind = kernels.LOGISTIC if family == "logistic" else kernels.POISSON
+            kernels.likelihood(x, y, order, starts, first, last, kind, intercept, *results)
+
+    threads = min(os.cpu_count() or 1, count) if x.size > LEAST_SHARED_WORK else 1
+    edges = [count * t // threads for t in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, *ends) for ends in pairwise(edges)]:
+            done.result()
+    return Fits(
+        family=family,
+        coefficients=coefficients,
+        factors=factors,
+        scales=scales,
+        dispersion=dispersion,
+        rows=np.diff(starts),
+        fitted=status == kernels.OK,
+    )
+
+
+def check_response(column: Column | None, low: float, *, family: Family) -> None:
+    """Whether a family can have this response, by the schema."""
+    if family == "logistic" and (column is None or column.kind != "binary"):
+        raise RequestError(
+            "model: a logistic response must be a column of type binary (0 and 1) in the schema."
+        )
+    if family == "poisson" and low < 0:
+        raise RequestError(
+            f"model: a Poisson response must not be negative, and the schema allows {low:g}."
+        )

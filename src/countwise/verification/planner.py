@@ -1,0 +1,160 @@
+"""How likely a verdict is, before anything is spent: power against M, ε and the distance.
+
+A partition's estimate scatters √M times as widely as that of the whole data, so a claim that is
+true by d standard errors of the whole data holds in a random partition with probability
+r = Φ(d/√M). Two things can be that far from the threshold:
+
+* the `estimate` in the whole data, as it is. The partitions' estimates average to it, so a high
+  one is paid for by a low one, and the count of partitions varies less than a binomial count;
+* the `coefficient` behind data that are still to be drawn. Partitions are independent then, and
+  the count is binomial.
+
+Outcomes are drawn accordingly, noise is drawn from a seeded generator, and the rules of the
+verdict are applied: no data is read. Estimates are taken as normal and unbiased; a logistic or
+Poisson coefficient in a small partition is biased away from 0, which a rehearsal will show.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from scipy.special import ndtr
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.verification import mechanisms
+from countwise.verification.answer import Answer, answer
+from countwise.verification.posterior import majorities
+from countwise.verification.records import Records
+from countwise.verification.request import Request
+from countwise.verification.rules import CONTRADICTED, SUPPORTED, SURE, UNDECIDED, best_case
+from countwise.verification.verify import verify
+
+BATCH = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A choice of M, ε, mechanism and prior; `errors` is the share that can not be fitted."""
+
+    partitions: int
+    epsilon: Fraction
+    mechanism: str
+    alpha: FloatArray
+    errors: float = 0.0
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether some answer would lead to a verdict."""
+        best = best_case(partitions=self.partitions, epsilon=self.epsilon, alpha=self.alpha)
+        return best >= SURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """The chances of the verdicts at a setting and a share r of partitions where a claim holds."""
+
+    setting: Setting
+    distance: float
+    r: float
+    supported: float
+    contradicted: float
+    repetitions: int
+
+    @property
+    def undecided(self) -> float:
+        """The chance of no verdict."""
+        return 1 - self.supported - self.contradicted
+
+    @property
+    def simulation_error(self) -> float:
+        """The standard error of `supported`."""
+        return sqrt(max(self.supported * (1 - self.supported), 1e-4) / self.repetitions)
+
+
+def of_estimate(
+    distance: float, setting: Setting, repetitions: int, rng: np.random.Generator
+) -> IntArray:
+    """Counts of outcomes when the estimate in the whole data is this far from the threshold."""
+    scatter = rng.normal(size=(repetitions, setting.partitions))
+    scatter -= scatter.mean(axis=1, keepdims=True)
+    holds = scatter + distance / sqrt(setting.partitions) > 0
+    failed = rng.random(holds.shape) < setting.errors
+    first, last = (holds & ~failed).sum(axis=1), failed.sum(axis=1)
+    return np.column_stack([first, setting.partitions - first - last, last])
+
+
+def of_coefficient(
+    distance: float, setting: Setting, repetitions: int, rng: np.random.Generator
+) -> IntArray:
+    """Counts of outcomes when the coefficient behind the data is this far from the threshold."""
+    r = share(distance, setting.partitions)
+    fitted = 1 - setting.errors
+    chances = [r * fitted, (1 - r) * fitted, setting.errors]
+    return rng.multinomial(setting.partitions, chances, size=repetitions)
+
+
+ABOUT: dict[str, Callable[[float, Setting, int, np.random.Generator], IntArray]] = {
+    "estimate": of_estimate,
+    "coefficient": of_coefficient,
+}
+
+
+def share(distance: float, partitions: int) -> float:
+    """r, the probability that the claim holds in a random partition."""
+    return float(ndtr(distance / sqrt(partitions)))
+
+
+def power(
+    setting: Setting,
+    *,
+    distance: float,
+    repetitions: int,
+    rng: np.random.Generator,
+    about: str = "estimate",
+) -> Power:
+    """The chances of the verdicts at a distance from the threshold, in whole-data errors."""
+    supported = contradicted = 0.0
+    for start in range(0, repetitions, BATCH):
+        counts = ABOUT[about](distance, setting, min(BATCH, repetitions - start), rng)
+        noisy = mechanisms.simulate(
+            counts, mechanism=setting.mechanism, epsilon=setting.epsilon, rng=rng
+        )
+        found = majorities(
+            noisy, partitions=setting.partitions, epsilon=setting.epsilon, alpha=setting.alpha
+        )
+        able = found[:, 1] <= 0.5
+        supported += float((able & (found[:, 0] >= SURE)).sum())
+        contradicted += float((able & (1 - found[:, 0] >= SURE)).sum())
+    return Power(
+        setting=setting,
+        distance=distance,
+        r=share(distance, setting.partitions),
+        supported=supported / repetitions,
+        contradicted=contradicted / repetitions,
+        repetitions=repetitions,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """The verdicts of a request repeated on synthetic data, and the last answer."""
+
+    verdicts: dict[str, float]
+    last: Answer
+    repetitions: int
+
+
+def rehearse(
+    records: Records, request: Request, *, repetitions: int, tell: Callable[[str], None]
+) -> Rehearsal:
+    """Repeat the whole of a request on synthetic data, through the function that protects rows."""
+    found = []
+    for repetition in range(repetitions):
+        found.append(answer(verify(records, request), request, rehearsal=True))
+        tell(f"rehearsal {repetition + 1}")
+    given = [each.verdict for each in found]
+    names = (SUPPORTED, CONTRADICTED, UNDECIDED)
+    verdicts = {name: given.count(name) / repetitions for name in names}
+    return Rehearsal(verdicts=verdicts, last=found[-1], repetitions=repetitions)

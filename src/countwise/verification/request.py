@@ -1,0 +1,119 @@
+"""A request: everything that is decided before a confidential row is read.
+
+Building one checks it against the schema. Whatever is refused is refused here, with a message
+that can depend on the request and the schema only, because nothing else is known.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from countwise.arrays import FloatArray, frozen
+from countwise.errors import RequestError
+from countwise.privacy.epsilon import Number, exact, one_of
+from countwise.verification import mechanisms
+from countwise.verification.arithmetic import bounds
+from countwise.verification.claims import Claim, parse_claim
+from countwise.verification.design import Design, design
+from countwise.verification.fits import FAMILIES, Family, check_response
+from countwise.verification.formula import Model, parse_model
+from countwise.verification.grammar import Name
+from countwise.verification.partitions import LARGEST
+from countwise.verification.quantities import Quantities
+from countwise.verification.rules import refuse_hopeless
+from countwise.verification.schema import Schema
+
+SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A claim about a model, and the privacy it may cost."""
+
+    schema: Schema
+    model: Model
+    design: Design
+    claim: Claim
+    family: Family
+    epsilon: Fraction
+    partitions: int
+    mechanism: str
+    alpha: FloatArray
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """The columns of the data that are read."""
+        return self.model.columns | {each.column for each in self.claim.periods}
+
+
+def make_request(
+    schema: Schema,
+    *,
+    model: str,
+    claim: str,
+    epsilon: Number,
+    partitions: int = 50,
+    family: str = "ols",
+    mechanism: str = "lattice",
+    alpha: Sequence[float] = (1.0,),
+) -> Request:
+    """A checked request; `alpha` is the prior, one number for each outcome or one for all."""
+    kind = cast(Family, one_of(family, FAMILIES, what="family"))
+    spent = checked_epsilon(epsilon)
+    check_partitions(partitions, schema.persons)
+    one_of(mechanism, mechanisms.MECHANISMS, what="mechanism")
+    parsed = parse_model(model, schema)
+    low, _ = bounds(parsed.response, schema, what="model")
+    single = parsed.response.value if isinstance(parsed.response, Name) else None
+    check_response(schema.columns[single] if single else None, low, family=kind)
+    layout = design(parsed, schema)
+    stated = parse_claim(claim, Quantities(model=parsed, design=layout, schema=schema))
+    if mechanism == "binary" and stated.cuts:
+        raise RequestError("the mechanism binary has two outcomes; a claim with cuts has more.")
+    kinds = len(mechanisms.outcomes(stated.outcomes, mechanism=mechanism))
+    prior = checked_alpha(alpha, kinds)
+    refuse_hopeless(partitions=partitions, epsilon=spent, alpha=prior)
+    return Request(
+        schema=schema,
+        model=parsed,
+        design=layout,
+        claim=stated,
+        family=kind,
+        epsilon=spent,
+        partitions=partitions,
+        mechanism=mechanism,
+        alpha=prior,
+    )
+
+
+def checked_epsilon(epsilon: Number) -> Fraction:
+    """An ε within reach of the noise tables."""
+    spent = exact(epsilon)
+    if not SMALLEST_EPSILON <= spent <= LARGEST_EPSILON:
+        raise RequestError(f"epsilon must be from 0.001 to 100, got {float(spent):g}.")
+    return spent
+
+
+def check_partitions(partitions: int, persons: int | None) -> None:
+    """M from 2 to 10,000, and at most half the persons where their number is public."""
+    if not 2 <= partitions <= LARGEST:
+        raise RequestError(f"partitions must be from 2 to {LARGEST:,}, got {partitions}.")
+    if persons is not None and 2 * partitions > persons:
+        raise RequestError(
+            f"partitions must be at most half the {persons:,} persons of the schema, "
+            f"got {partitions}. To fix, choose {persons // 2} or fewer."
+        )
+
+
+def checked_alpha(alpha: Sequence[float], kinds: int) -> FloatArray:
+    """Dirichlet parameters, one for each outcome."""
+    prior = np.full(kinds, alpha[0]) if len(alpha) == 1 else np.array(alpha, dtype=np.float64)
+    if len(prior) != kinds or not np.all((prior >= 0.01) & (prior <= 1000)):
+        raise RequestError(
+            f"alpha must be one number or {kinds} (one for each outcome), from 0.01 to 1000."
+        )
+    return frozen(prior.astype(np.float64))

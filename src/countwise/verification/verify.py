@@ -1,0 +1,84 @@
+"""The privacy boundary of verification: rows go in, noisy counts come out, and nothing else.
+
+Partition labels, fits, outcomes and true counts live and end inside `verify`. The key of the
+partitions is drawn here and forgotten here.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from countwise.arrays import BoolArray, FloatArray, IntArray, frozen
+from countwise.errors import CountwiseError
+from countwise.progress import Tell, silent
+from countwise.verification.arithmetic import values
+from countwise.verification.fits import Fits, fit
+from countwise.verification.mechanisms import measure
+from countwise.verification.partitions import assign, fresh_key
+from countwise.verification.quantities import Periods
+from countwise.verification.records import Records
+from countwise.verification.request import Request
+
+STAGES = ("assigning persons to partitions", "fitting the partitions", "drawing noise")
+
+
+def verify(records: Records, request: Request, *, tell: Tell = silent) -> FloatArray:
+    """The noisy count of partitions with each outcome, at the request's ε."""
+    try:
+        outcomes = _outcomes(records, request, key=fresh_key(), tell=tell)
+        tell(STAGES[2])
+        counts = np.bincount(outcomes, minlength=len(request.claim.outcomes))
+        noisy = measure(counts, mechanism=request.mechanism, epsilon=request.epsilon)
+    except Exception:
+        # Whatever the fault, its message could hold data.
+        raise CountwiseError("the data could not be processed; nothing was released.") from None
+    return frozen(noisy)
+
+
+def _outcomes(records: Records, request: Request, *, key: bytes, tell: Tell = silent) -> IntArray:
+    """The outcome of every partition, each a function of its own persons' rows alone."""
+    tell(STAGES[0])
+    columns, data, offsets = records.reveal()
+    groups = assign(data, offsets, partitions=request.partitions, key=key)
+    tell(STAGES[1])
+    kept = np.flatnonzero(_complete(columns, groups, request))
+    rows = {name: columns[name][kept] for name in request.columns}
+    response = np.ascontiguousarray(values(request.model.response, rows))
+    matrix = request.design.matrix(rows, len(kept))
+    known: dict[Periods | None, Fits] = {}
+
+    def fits(periods: Periods | None) -> Fits:
+        if periods not in known:
+            known[periods] = fit(
+                matrix,
+                response,
+                _cells(groups[kept], rows, periods),
+                count=request.partitions * (periods.count if periods else 1),
+                family=request.family,
+                intercept=request.design.intercept,
+            )
+        return known[periods]
+
+    return request.claim.judge(fits, request.partitions)
+
+
+def _complete(columns: Mapping[str, FloatArray], groups: IntArray, request: Request) -> BoolArray:
+    """Rows of a known person that pass the filter and miss none of the model's values."""
+    kept = groups >= 0
+    where = request.model.where
+    if where is not None:
+        kept = kept & where.keeps(columns)
+    periods = {each.column for each in request.claim.periods}
+    for name in request.columns - periods:
+        kept = kept & ~np.isnan(columns[name])
+    return kept
+
+
+def _cells(groups: IntArray, rows: Mapping[str, FloatArray], periods: Periods | None) -> IntArray:
+    """The group of each row: its partition, or its partition and period; -1 outside them."""
+    if periods is None:
+        return groups
+    place = rows[periods.column] - periods.first
+    inside = (place >= 0) & (place < periods.count)
+    cells = groups * periods.count + np.where(inside, place, 0).astype(np.int64)
+    return np.where(inside, cells, -1)
