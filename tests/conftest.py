@@ -1,20 +1,12 @@
-"""What tests share: data beside the checkout, and skips that are loud and never in CI."""
+"""Data beside the checkout."""
 
-import os
 from pathlib import Path
 
 import pytest
 
+from needs import needs
+
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
-
-
-def needs(present: bool, what: str) -> None:
-    """Skip loudly where something is missing on this machine; in CI that is a failure."""
-    if present:
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"CI must have {what}")
-    pytest.skip(f"NOT TESTED: {what} is missing on this machine")
 
 
 @pytest.fixture

@@ -28,9 +28,10 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 def test_demo_releases_and_draws(tmp_path: Path) -> None:
     done = run("demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    page = tmp_path / "countwise-demo" / "release.html"
-    assert str(page) in done.stdout.replace("\n", "")
-    assert "<svg" in page.read_text()
+    for name in ("release.html", "posterior.html"):
+        page = tmp_path / "countwise-demo" / name
+        assert str(page) in done.stdout
+        assert "<svg" in page.read_text()
     read_release(tmp_path / "countwise-demo")
     assert run("demo", "--json", cwd=tmp_path).returncode == 0, "a second demo replaces the first"
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from countwise.adjust.topdown import ranks, run_tasks, task_bounds
-from countwise.arrays import FloatArray, IntArray
+from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.projection import project_children
 from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
@@ -32,42 +32,44 @@ class LeastSquares:
     tie_key: int | None
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
-        hierarchy = measurements[0].hierarchy
         estimates, variances = upward(measurements)
-        counts = [np.maximum(np.rint(estimates[0]), 0).astype(np.int64)]
-        for level in range(1, len(hierarchy.sizes)):
-            counts.append(
-                self._children(hierarchy, level, counts[-1], estimates[level], variances[level])
-            )
-        return tuple(counts)
+        hierarchy = measurements[0].hierarchy
+        return project_down(hierarchy, estimates, variances, tie_key=self.tie_key)
 
-    def _children(
-        self,
-        hierarchy: Hierarchy,
-        level: int,
-        parents: IntArray,
-        estimates: FloatArray,
-        variances: FloatArray,
-    ) -> IntArray:
-        offsets = hierarchy.offsets[level - 1]
-        order = ranks(hierarchy, level, self.tie_key)
-        counts = np.empty(len(estimates), dtype=np.int64)
-        bounds = task_bounds(offsets)
 
-        def work(task: int) -> None:
-            project_children(
-                offsets,
-                parents,
-                estimates,
-                variances,
-                order,
-                counts,
-                bounds[task],
-                bounds[task + 1],
-            )
+def project_down(
+    hierarchy: Hierarchy,
+    estimates: Sequence[FloatArray],
+    variances: Sequence[FloatArray],
+    *,
+    tie_key: int | None,
+) -> tuple[IntArray, ...]:
+    """Whole counts nearest to the estimates, each parent's shared by its children."""
+    counts = [np.maximum(np.rint(estimates[0]), 0).astype(np.int64)]
+    for level in range(1, len(hierarchy.sizes)):
+        offsets, order = hierarchy.offsets[level - 1], ranks(hierarchy, level, tie_key)
+        spread = np.maximum(variances[level], SMALLEST_VARIANCE)
+        arrays = (offsets, counts[-1], estimates[level], spread, order)
+        counts.append(_project_level(*arrays))
+    return tuple(counts)
 
-        run_tasks(work, len(bounds) - 1)
-        return counts
+
+def _project_level(
+    offsets: IntArray,
+    parents: IntArray,
+    estimates: FloatArray,
+    variances: FloatArray,
+    order: UIntArray,
+) -> IntArray:
+    counts = np.empty(len(estimates), dtype=np.int64)
+    bounds = task_bounds(offsets)
+
+    def work(task: int) -> None:
+        first, last = bounds[task], bounds[task + 1]
+        project_children(offsets, parents, estimates, variances, order, counts, first, last)
+
+    run_tasks(work, len(bounds) - 1)
+    return counts
 
 
 def upward(measurements: Sequence[Measurements]) -> tuple[list[FloatArray], list[FloatArray]]:

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from countwise.cli import adjust, audit, demo, plan, release
+from countwise.cli import adjust, audit, convert, demo, infer, plan, release, risk, tabulate, verify
 from countwise.errors import CountwiseError
 
 app = typer.Typer(
@@ -18,8 +18,13 @@ app = typer.Typer(
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("release", epilog=release.EXAMPLE)(release.release)
+app.command("tabulate", epilog=tabulate.EXAMPLE)(tabulate.tabulate)
+app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
 app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
+app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
 app.add_typer(audit.app, name="audit")
+app.add_typer(risk.app, name="risk")
+app.add_typer(verify.app, name="verify")
 
 
 def main() -> None:
@@ -30,5 +35,6 @@ def main() -> None:
         print(f"countwise: {problem}", file=sys.stderr)
         sys.exit(problem.exit_code)
     except OSError as problem:
-        print(f"countwise: {problem.strerror or problem}: {problem.filename}", file=sys.stderr)
+        place = f": {problem.filename}" if problem.filename else ""
+        print(f"countwise: {problem.strerror or problem}{place}", file=sys.stderr)
         sys.exit(1)

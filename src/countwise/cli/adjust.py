@@ -45,6 +45,7 @@ def adjust(
         str | None,
         typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)}, or {SIGNED} (keeps signs)."),
     ] = None,
+    pool: options.Pool = None,
     total: options.Total = None,
     ties: options.Ties = None,
     plan_file: options.PlanFile = None,
@@ -61,6 +62,7 @@ def adjust(
         "rows": rows,
         "mechanism": mechanism,
         "adjust": None if method == SIGNED else method,
+        "pool": pool,
         "total": total,
         "ties": ties,
     }

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from countwise.release.document import Tell
+from countwise.progress import Tell
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

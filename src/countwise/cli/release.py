@@ -7,11 +7,16 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
+from countwise.cli.tabulate import make_tabulation
+from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
 from countwise.release.document import Release
 from countwise.release.folder import refuse_existing
+from countwise.release.plan import Plan
 from countwise.release.run import release as make_release
+from countwise.tables.engines import DEFAULT
 from countwise.tables.reading import read_counts
+from countwise.tables.tabulate import Tabulation, tabulate
 
 EXAMPLE = (
     "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
@@ -21,25 +26,42 @@ STAGES = 7
 
 
 def release(
-    table: Annotated[
-        Path, typer.Argument(help="Confidential table, CSV or Parquet, one row a cell.")
-    ],
     folder: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
+    table: Annotated[
+        Path | None, typer.Argument(help="Confidential table, CSV or Parquet, one row a cell.")
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            help="Confidential records in place of a table of cells: Parquet, CSV, or a table of "
+            "--engine. They are counted into the cells of --domain."
+        ),
+    ] = None,
     by: options.By = None,
     count: Annotated[str, typer.Option(help="Count column.")] = "count",
     domain: Annotated[
-        Path | None, typer.Option(help="Public list of cells; those without a row are zeros.")
+        Path | None,
+        typer.Option(
+            help="Public list of cells, or a TOML file of levels; cells without a row are zeros."
+        ),
     ] = None,
     cells_are_public: Annotated[
         bool, typer.Option("--cells-are-public", help="The rows of the table are the public list.")
     ] = False,
+    layout: options.LayoutName = "long",
+    total_code: options.TotalCode = None,
+    person: options.Person = None,
+    outside: options.Outside = None,
+    engine: options.Engine = DEFAULT,
     epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
     split: options.Split = None,
     neighbours: options.Neighbours = None,
     rows: options.Rows = None,
     mechanism: options.Mechanism = None,
     noise: options.Noise = None,
     adjust: options.Adjust = None,
+    pool: options.Pool = None,
     total: options.Total = None,
     ties: options.Ties = None,
     plan_file: options.PlanFile = None,
@@ -52,22 +74,36 @@ def release(
         {
             "by": options.names(by),
             "epsilon": options.by_level(epsilon, what="epsilon"),
+            "rho": options.by_level(rho, what="rho"),
             "split": options.by_level(split, what="split"),
             "neighbours": neighbours,
             "rows": rows,
             "mechanism": mechanism,
             "noise": noise,
             "adjust": adjust,
+            "pool": pool,
             "total": total,
             "ties": ties,
+            "person": person,
+            "outside": outside,
         },
     )
     refuse_existing(folder, overwrite=overwrite)
+    refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
     with progress(STAGES) as tell:
-        tell("reading")
-        confidential = read_counts(
-            table, by=plan.by, count=count, domain=domain, cells_are_public=cells_are_public
-        )
+        if table is None:
+            tell("counting records")
+            confidential = tabulate(str(records), plan_tabulation(plan, domain), engine=engine)
+        else:
+            tell("reading")
+            confidential = read_counts(
+                table,
+                by=plan.by,
+                count=count,
+                domain=domain,
+                cells_are_public=cells_are_public,
+                loader=options.make_layout(layout, total_code, domain=domain, by=plan.by),
+            )
         made = make_release(confidential, plan, tell=tell)
         made.save(folder, overwrite=overwrite, tell=tell)
     if json:
@@ -76,15 +112,37 @@ def release(
         print_summary(made, folder)
 
 
+def refuse_both(
+    table: Path | None, records: str | None, *, person: str, cells_are_public: bool
+) -> None:
+    """A release starts from a table or from records, and each has options of its own."""
+    if (table is None) == (records is None):
+        raise PlanError("give either a table of cells or --records, and not both.")
+    if table is not None and person:
+        raise PlanError(
+            "--person bounds the rows of records, and a table of cells has none. To fix, give the "
+            "records with --records, or leave --person out."
+        )
+    if records is not None and cells_are_public:
+        raise PlanError("the cells of records come from --domain; leave --cells-are-public out.")
+
+
+def plan_tabulation(plan: Plan, domain: Path | None) -> Tabulation:
+    """How the records of a plan are counted."""
+    return make_tabulation(
+        domain, plan.by, person=plan.person, rows=plan.rows, outside=plan.outside
+    )
+
+
 def print_summary(made: Release, folder: Path) -> None:
     """What was released, level by level, and where it is."""
     levels = made.budget.levels
     print_table(
-        ("level", "counts", "ε", "noise within, 95%"),
+        ("level", "counts", made.budget.symbol, "noise within, 95%"),
         [
-            (each.level, f"{each.nodes:,}", written(each.epsilon), f"±{each.law.margin(0.95):,}")
+            (each.level, f"{each.nodes:,}", written(each.loss), f"±{each.law.margin(0.95):,}")
             for each in levels
         ],
     )
-    out.print(f"\nPrivacy loss: {made.budget.sum_in_words()}")
+    out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

@@ -21,7 +21,7 @@ from countwise.risk import ranges
 from countwise.risk.advice import PURE, WARNING, advise
 from countwise.risk.closed import CLOSED
 from countwise.risk.draws import NUMBERS_A_BATCH
-from countwise.risk.loss import DRAWS, METHODS, best_method, check_bins, expected_losses
+from countwise.risk.loss import DRAWS, METHODS, check_bins, expected_losses
 from countwise.risk.mechanisms import DELTA, MECHANISMS, SALARIES, compare
 from countwise.tables.reading import read_public_counts
 
@@ -66,11 +66,9 @@ def losses(
     check_bins(bins)
     law = KINDS[one_of(noise, KINDS, what="noise")](scale=1 / ranges.epsilon(exact(epsilon)))
     one_of(method, METHODS, what="method")
-    chosen = best_method(bins, law) if method == "auto" else method
-    stages = draws * len(bins) // NUMBERS_A_BATCH + 1 if chosen == "simulation" else len(CLOSED)
-    with progress(stages) as tell:
+    with progress(draws * len(bins) // NUMBERS_A_BATCH + len(CLOSED)) as tell:
         found = expected_losses(
-            bins, law, rng=np.random.default_rng(seed), method=chosen, draws=draws, tell=tell
+            bins, law, rng=np.random.default_rng(seed), method=method, draws=draws, tell=tell
         )
     if json:
         print_json(

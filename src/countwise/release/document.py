@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from countwise.adjust.auto import choose
 from countwise.arrays import IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
 from countwise.privacy.epsilon import written
 from countwise.privacy.laws import LAWS
 from countwise.privacy.measurements import Measurements
 from countwise.privacy.zcdp import DELTA, epsilon_at
+from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
 from countwise.release.folder import whole
@@ -26,12 +28,6 @@ from countwise.tables.hierarchy import Hierarchy, build
 
 FORMAT = 1
 TABLES = ("counts.parquet", "counts.csv", "measurements.parquet")
-
-Tell = Callable[[str], None]
-
-
-def silent(stage: str) -> None:
-    """Tells nobody."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +88,13 @@ class Release:
             loss |= {"epsilon_at_delta": epsilon_at(self.budget.loss), "delta": written(DELTA)}
         return loss
 
+    def _method(self) -> dict[str, str]:
+        """The adjustment used; where it was chosen, with the reason."""
+        if self.plan.adjust != "auto":
+            return {"method": self.plan.adjust}
+        method, reason = choose([self.measurements])
+        return {"method": method, "reason": reason}
+
     def manifest(self) -> dict[str, Any]:
         """All that anyone needs to compute with the release, as plain data."""
         key = None if self.tie_key is None else f"{self.tie_key:016x}"
@@ -117,7 +120,7 @@ class Release:
                 "rows": self.plan.rows,
             },
             "adjustment": {
-                "method": self.plan.adjust,
+                **self._method(),
                 "total": self.plan.total,
                 "ties": self.plan.ties,
                 "tie_key": key,

@@ -10,6 +10,8 @@ from typing import Any, Literal, cast
 import numpy as np
 import tomli_w
 
+from countwise.adjust.auto import Auto
+from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
 from countwise.adjust.leastsquares import LeastSquares
@@ -43,7 +45,7 @@ MECHANISMS: dict[str, type[IntegerLaw]] = {
     "gaussian": DiscreteGaussian,
 }
 BACKENDS = ("exact", "opendp")
-ADJUSTMENTS = ("mode", "least-squares", "draw-1", "draw-2", *RELEASABLE)
+ADJUSTMENTS = ("mode", "least-squares", "bayes", "auto", "draw-1", "draw-2", *RELEASABLE)
 TOTALS = ("independent", "summed")
 TIES = ("random", "last")
 SPLITS = ("even", "relative")
@@ -56,6 +58,7 @@ DEFAULTS: dict[str, Any] = {
     "adjust": "mode",
     "total": "independent",
     "ties": "random",
+    "pool": "",
     "person": "",
     "outside": "refuse",
 }
@@ -67,10 +70,11 @@ class Plan:
 
     `epsilon` is the whole privacy loss, divided by `split` (`even`, `relative` for equal
     relative error, or weights by level), or the loss of each level by name; the level of the
-    grand total is called `total`. Gaussian noise has its loss as `rho` instead (zCDP). `rows` is
-    the most rows one person can have. Where records are tabulated, the column `person` keeps
-    that bound, and `outside` says what becomes of records in no cell of the domain: `refuse`, or
-    `other`. `by` names the level columns; empty, it fits any table.
+    grand total is called `total`. With `adjust` `bayes` or `auto`, cells learn from those with the
+    same label of the level `pool`, or from all of them. Gaussian noise has its loss as `rho`
+    instead (zCDP). `rows` is the most rows one person can have. Where records are tabulated, the
+    column `person` keeps that bound, and `outside` says what becomes of records in no cell of
+    the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any table.
     """
 
     epsilon: Number | Mapping[str, Number] | None = None
@@ -83,6 +87,7 @@ class Plan:
     adjust: str = DEFAULTS["adjust"]
     total: str = DEFAULTS["total"]
     ties: str = DEFAULTS["ties"]
+    pool: str = DEFAULTS["pool"]
     person: str = DEFAULTS["person"]
     outside: str = DEFAULTS["outside"]
     by: tuple[str, ...] = ()
@@ -136,6 +141,8 @@ class Plan:
                 f"the plan is for the levels {', '.join(self.by)}, the table has "
                 f"{', '.join(hierarchy.by)}."
             )
+        if self.pool:
+            one_of(self.pool, hierarchy.by, what="pool")
         nodes = dict(hierarchy.describe())
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
@@ -196,6 +203,10 @@ class Plan:
             return Mode(tie_key=tie_key, total=total)
         if self.adjust == "least-squares":
             return LeastSquares(tie_key=tie_key)
+        if self.adjust == "bayes":
+            return EmpiricalBayes(tie_key=tie_key, pool=self.pool)
+        if self.adjust == "auto":
+            return Auto(tie_key=tie_key, pool=self.pool)
         if self.adjust in ESTIMATORS:
             return FromCells(estimator=ESTIMATORS[self.adjust])
         algorithm: Literal[1, 2] = 1 if self.adjust == "draw-1" else 2

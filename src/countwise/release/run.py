@@ -4,7 +4,8 @@ import numpy as np
 
 from countwise.arrays import frozen
 from countwise.privacy import entropy
-from countwise.release.document import Release, Tell, check_counts, silent
+from countwise.progress import Tell, silent
+from countwise.release.document import Release, check_counts
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
 from countwise.tables.confidential import Confidential

@@ -4,7 +4,7 @@ Every refusal names the file, the row as an editor shows it, and the column. Non
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +36,20 @@ class Source:
     path: Path
     frame: pl.DataFrame
     first_row: int
+    rows: IntArray | None = None
+    """For each row of the frame its row in the file, where some were left out."""
 
     def where(self, row: int) -> str:
-        """The place of a row, counted as an editor or viewer of the file counts."""
+        """The place of a row of the frame, counted as an editor or viewer of the file counts."""
+        return self.place(row if self.rows is None else int(self.rows[row]))
+
+    def place(self, row: int) -> str:
+        """The place of a row of the file, counted from 0."""
         return f"{self.path}, row {row + self.first_row}"
+
+
+Loader = Callable[[Path, Sequence[str], str], Source]
+"""From a file, level columns and a count column to one row a cell with those columns."""
 
 
 def read_counts(
@@ -49,12 +59,13 @@ def read_counts(
     count: str,
     domain: str | Path | None = None,
     cells_are_public: bool | None = None,
+    loader: Loader | None = None,
 ) -> Confidential:
     """The confidential table in a file: one row a cell, level columns outer to inner, a count.
 
     The cells are those of the public `domain` file; cells without a row are zeros. Without a
     domain the rows of the table are the cells, which is right only when that list is public:
-    say so with `cells_are_public=True`.
+    say so with `cells_are_public=True`. A `loader` reads files of another layout.
     """
     if domain is None and cells_are_public is False:
         raise TableError(NO_DOMAIN)
@@ -65,17 +76,22 @@ def read_counts(
             PublicCellsWarning,
             stacklevel=2,
         )
-    return Confidential(*read_public_counts(path, by=by, count=count, domain=domain))
+    return Confidential(*read_public_counts(path, by=by, count=count, domain=domain, loader=loader))
 
 
 def read_public_counts(
-    path: str | Path, *, by: Sequence[str], count: str, domain: str | Path | None = None
+    path: str | Path,
+    *,
+    by: Sequence[str],
+    count: str,
+    domain: str | Path | None = None,
+    loader: Loader | None = None,
 ) -> tuple[Hierarchy, IntArray]:
     """Counts that need no protection, such as a public stand-in: the cells and their counts."""
     check_level_names(by)
     if count in by:
         raise TableError(f"column {count!r} can not be a level and the count.")
-    source = load(Path(path), by, [count])
+    source = load(Path(path), by, [count]) if loader is None else loader(Path(path), by, count)
     refuse_empty_labels(source, by)
     counts = whole_numbers(source, count, least=0)
     if domain is not None:
@@ -86,8 +102,12 @@ def read_public_counts(
 
 
 def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
-    """The public list of cells in a file: one row a cell, level columns outer to inner."""
+    """The public cells: one row each, level columns outer to inner, or a domain in TOML."""
     check_level_names(by)
+    if Path(path).suffix.lower() == ".toml":
+        from countwise.tables.domainfile import read_domain_file
+
+        return read_domain_file(path, by=by).hierarchy
     source = load(Path(path), by, [])
     refuse_empty_labels(source, by)
     return _unique(source, by)[0]
@@ -98,11 +118,10 @@ def load(path: Path, by: Sequence[str], others: Sequence[str]) -> Source:
     columns = [*by, *others]
     if not path.is_file():
         raise TableError(f"{path}: there is no such file.")
-    parquet = path.suffix.lower() in {".parquet", ".pq"}
     if path.stat().st_size == 0:
         raise TableError(f"{path}: the file is empty; it needs the columns {', '.join(columns)}.")
     try:
-        lazy = pl.scan_parquet(path) if parquet else pl.scan_csv(path, infer_schema=False)
+        lazy = _scan(path)
         names = lazy.collect_schema().names()
         for column in columns:
             if column not in names:
@@ -112,7 +131,25 @@ def load(path: Path, by: Sequence[str], others: Sequence[str]) -> Source:
         raise TableError(_unreadable(path, problem)) from problem
     if frame.is_empty():
         raise TableError(f"{path}: the file has a header and no rows; it needs one row a cell.")
-    return Source(path=path, frame=frame, first_row=1 if parquet else 2)
+    return Source(path=path, frame=frame, first_row=1 if _is_parquet(path) else 2)
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in {".parquet", ".pq"}
+
+
+def _scan(path: Path) -> pl.LazyFrame:
+    return pl.scan_parquet(path) if _is_parquet(path) else pl.scan_csv(path, infer_schema=False)
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns of a CSV or Parquet file."""
+    if not path.is_file():
+        raise TableError(f"{path}: there is no such file.")
+    try:
+        return _scan(path).collect_schema().names()
+    except (pl.exceptions.PolarsError, UnicodeDecodeError, OSError) as problem:
+        raise TableError(_unreadable(path, problem)) from problem
 
 
 def _no_column(path: Path, column: str, names: list[str]) -> str:
@@ -123,7 +160,7 @@ def _no_column(path: Path, column: str, names: list[str]) -> str:
 
 
 def _unreadable(path: Path, problem: Exception) -> str:
-    if path.suffix.lower() not in {".parquet", ".pq"}:
+    if not _is_parquet(path):
         for row, line in enumerate(path.read_bytes().split(b"\n"), start=1):
             try:
                 line.decode("utf-8")

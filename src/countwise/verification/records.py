@@ -14,8 +14,8 @@ from typing import NoReturn
 
 import duckdb
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute
 
 from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.errors import TableError

@@ -1,0 +1,229 @@
+"""countwise infer: what the true counts behind a release can be."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from countwise.cli import options
+from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.errors import InputError
+from countwise.inference.posterior import Posterior
+from countwise.inference.routes import infer as infer_release
+from countwise.inference.routes import infer_counts
+from countwise.progress import Tell
+from countwise.release.folder import refuse_existing, whole
+from countwise.reports.posterior import posterior_page
+
+EXAMPLE = (
+    "Examples: countwise infer release/ --out posterior.csv --page posterior.html · "
+    "countwise infer --counts 250,357 --epsilon 1 --total-epsilon 1 --ties last --top 10"
+)
+PRINTED = 20
+
+
+def infer(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A release folder; or give --counts instead.")
+    ] = None,
+    counts: Annotated[
+        str | None, typer.Option(help="Released components found in a paper: 250,357.")
+    ] = None,
+    total: Annotated[int | None, typer.Option(help="Their released total.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="With --counts: loss of the components, one or one each.")
+    ] = None,
+    total_epsilon: Annotated[
+        str | None, typer.Option(help="With --counts: loss of the total (default as --epsilon).")
+    ] = None,
+    adjust: Annotated[
+        str, typer.Option(help="With --counts: mode, draw-1, draw-2 or clipped.")
+    ] = "mode",
+    ties: Annotated[
+        str, typer.Option(help="With --counts: last, or the rank of each component: 1,0,2.")
+    ] = "last",
+    mechanism: Annotated[
+        str, typer.Option(help="With --counts: geometric, laplace or gaussian.")
+    ] = "geometric",
+    from_total: Annotated[
+        str, typer.Option(help="With --counts: independent, or summed (also from the parts).")
+    ] = "independent",
+    method: Annotated[
+        str, typer.Option(help="auto (exact unless it takes minutes), exact, or gibbs.")
+    ] = "auto",
+    source: Annotated[
+        str, typer.Option("--from", help="sharpest, measurements, or counts alone.")
+    ] = "sharpest",
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="uniform, uniform:1000, poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, "
+            "compositions, compositions:1000, shares:0.4,0.6."
+        ),
+    ] = "uniform",
+    level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.95,
+    interval: Annotated[str, typer.Option(help="highest or central.")] = "highest",
+    statement: Annotated[
+        list[str] | None,
+        typer.Option(help="A statement to judge: 'A > B', 'A + B >= 100', 'rank(A) == 1'. Repeat."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="List the most probable combinations.")] = 0,
+    draws: Annotated[int, typer.Option(help="Joint draws for --draws-out.")] = 1000,
+    draws_out: Annotated[
+        Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="HTML page with pictures to write.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes what is estimated from draws repeatable.")
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """What the true counts can be: best values, ranges, probabilities of statements."""
+    for path in (file, page, draws_out):
+        if path is not None:
+            refuse_existing(path, overwrite=overwrite)
+    rng = np.random.default_rng(seed)
+    with progress(8) as tell:
+        if counts is not None:
+            table = {
+                "total": total,
+                "epsilon": _epsilons(epsilon),
+                "total_epsilon": total_epsilon or epsilon,
+                "adjust": adjust,
+                "ties": "last" if ties == "last" else _whole_numbers(ties, what="--ties"),
+                "mechanism": mechanism,
+                "from_total": from_total,
+            }
+            if folder is not None:
+                raise InputError("give a release folder or --counts, not both.")
+            posterior = infer_counts(
+                _whole_numbers(counts, what="--counts"),
+                prior=prior,
+                method=method,
+                tell=tell,
+                rng=rng,
+                **table,
+            )
+        elif folder is None:
+            raise InputError("give a release folder, or the counts of a table with --counts.")
+        else:
+            posterior = infer_release(
+                folder, prior=prior, source=source, method=method, tell=tell, rng=rng
+            )
+        tell("judging")
+        answers = {said: posterior.probability(said, rng=rng) for said in statement or []}
+        best = posterior.top(top) if top else []
+        _write(posterior, file, page, draws_out, draws, rng, level, interval, overwrite, tell)
+    if json:
+        print_json(_plain(posterior, level, interval, answers, best, top))
+        return
+    _print(posterior, level, interval, answers, best)
+    for path in (file, page, draws_out):
+        if path is not None:
+            err.print(f"Written: {path}")
+
+
+def _epsilons(text: str | None) -> Any:
+    if text is None:
+        raise InputError("no epsilon given. To fix, add --epsilon 1 (the loss of the components).")
+    parts = options.names(text)
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _whole_numbers(text: str, *, what: str) -> list[int]:
+    try:
+        return [int(part) for part in options.names(text)]
+    except ValueError:
+        raise InputError(f"{what} must be whole numbers such as 250,357, got {text!r}.") from None
+
+
+def _write(
+    posterior: Posterior,
+    file: Path | None,
+    page: Path | None,
+    draws_out: Path | None,
+    draws: int,
+    rng: np.random.Generator,
+    level: float,
+    interval: str,
+    overwrite: bool,
+    tell: Tell,
+) -> None:
+    if file is not None:
+        tell("writing the table")
+        frame = posterior.table(probability=level, interval=interval)
+        with whole(file, overwrite=overwrite) as partial:
+            if file.suffix.lower() == ".parquet":
+                frame.write_parquet(partial)
+            else:
+                frame.write_csv(partial)
+    if page is not None:
+        tell("writing the page")
+        text = posterior_page(posterior, probability=level, interval=interval)
+        with whole(page, overwrite=overwrite) as partial:
+            partial.write_text(text, encoding="utf-8")
+    if draws_out is not None:
+        tell("drawing")
+        made = posterior.draws(draws, rng=rng).to_arviz()
+        with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
+            np.savez_compressed(stream, **made["posterior"], **made["coords"])
+
+
+def _plain(
+    posterior: Posterior, level: float, interval: str, answers: Any, best: Any, top: int
+) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "route": posterior.route,
+        "prior": posterior.prior,
+        "interval": {"kind": interval, "probability": level},
+        "nodes": list(posterior.records(probability=level, interval=interval)),
+    }
+    if posterior.diagnostics:
+        result["diagnostics"] = posterior.diagnostics
+    if answers:
+        result["statements"] = [
+            {"statement": said, "probability": float(p), "error": p.error, "exact": p.exact}
+            for said, p in answers.items()
+        ]
+    if top:
+        result["combinations"] = [
+            {"counts": list(each.counts), "total": each.total, "probability": each.probability}
+            for each in best
+        ]
+    return result
+
+
+def _print(posterior: Posterior, level: float, interval: str, answers: Any, best: Any) -> None:
+    percent = f"{100 * level:g}%"
+    rows: list[tuple[str, ...]] = []
+    for record in posterior.records(probability=level, interval=interval):
+        if len(rows) == PRINTED:
+            break
+        rows.append(
+            (
+                str(record["path"]),
+                f"{record['released']:,}",
+                f"{record['mean']:,.2f}",
+                f"{record['mode']:,}",
+                f"{record['sd']:,.2f}",
+                f"{record['lower']:,} to {record['upper']:,}",
+            )
+        )
+    print_table(("node", "released", "mean", "mode", "sd", f"{percent} range"), rows)
+    if posterior.hierarchy.nodes > len(rows):
+        out.print(f"… and {posterior.hierarchy.nodes - len(rows):,} more; see --out and --page.")
+    if best:
+        out.print("\nMost probable combinations")
+        for each in best:
+            out.print(f"  {'  '.join(f'{n:,}' for n in each.counts)}   {each.probability:.4f}")
+    for said, p in answers.items():
+        error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
+        out.print(f"\nP({said}) = {float(p):.4f}{error}", markup=False)
+    out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
+    if posterior.diagnostics:
+        out.print(posterior.diagnostics)

@@ -1,0 +1,193 @@
+"""Engines that count records: DuckDB in process, or any database that Ibis speaks to."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from countwise.errors import CountwiseError, TableError
+from countwise.tables.reading import column_names
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    import pyarrow as pa
+
+DEFAULT = "duckdb://"
+OTHER_NAMES = {"spark": "pyspark", "postgresql": "postgres"}
+READ_FILES = ("duckdb", "pyspark")
+"""Engines that read files, and the text of CSV files as numbers."""
+PARQUET = (".parquet", ".pq")
+CSV = (".csv", ".csv.gz")
+BATCH = 1_000_000
+OURS = ("builtins", "countwise", "numpy", "polars")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """Confidential records as an engine sees them, and where they stand.
+
+    `first_row` is the number an editor or viewer gives the first record of a file; a table of a
+    database has no such number.
+    """
+
+    table: "ir.Table"
+    name: str
+    engine: str
+    first_row: int | None
+
+    def where(self, row: int) -> str:
+        """The place of a record, counted from 0."""
+        return self.name if self.first_row is None else f"{self.name}, row {row + self.first_row}"
+
+    @contextmanager
+    def batches(self, query: "ir.Table") -> Iterator[Iterator[pl.DataFrame]]:
+        """The rows of a query's result, as the engine hands them out."""
+        import pyarrow as pa
+
+        if self.engine == "duckdb":
+            # Not through Ibis 12, which asks DuckDB 2 for a method that is gone.
+            relation = query.get_backend().con.sql(query.compile())
+            reader = pa.RecordBatchReader.from_stream(relation)
+        else:
+            reader = query.to_pyarrow_batches(chunk_size=BATCH)
+        with reader:
+            yield _collected(reader)
+
+    def column(self, name: str) -> "ir.Column":
+        """A column that must be there."""
+        if name not in self.table.columns:
+            listed = ", ".join(map(repr, self.table.columns))
+            raise TableError(f"{self.name}: no column {name!r}; the records have {listed}.")
+        return self.table[name]
+
+
+def _collected(batches: "Iterable[pa.RecordBatch]") -> Iterator[pl.DataFrame]:
+    """Small batches put together: each is joined with the domain, however small it is."""
+    import pyarrow as pa
+
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= BATCH:
+            yield cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches(waiting)))
+            waiting = []
+    if sum(each.num_rows for each in waiting):
+        yield cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches(waiting)))
+
+
+@contextmanager
+def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[Records]:
+    """The records of a file, or of a table by its name, in an engine by its URL.
+
+    What DuckDB can not hold in memory it writes to a folder that only this user can read and
+    that is gone at the end.
+    """
+    with TemporaryDirectory(prefix="countwise-") as folder:
+        backend = connect(engine, folder=folder)
+        try:
+            with engine_faults(str(records)):
+                yield _records(backend, str(records))
+        finally:
+            backend.disconnect()
+
+
+def connect(url: str, *, folder: str) -> Any:
+    """The Ibis backend of a URL such as `duckdb://` or `postgres://user@host/database`."""
+    import ibis
+
+    scheme, _, rest = url.partition("://")
+    scheme = OTHER_NAMES.get(scheme, scheme)
+    url = f"{scheme}://{rest}"
+    try:
+        if scheme != "duckdb":
+            return ibis.connect(url)
+        # A database in a file is only read; opened for writing, a misspelt one would be made.
+        return ibis.connect(url, temp_directory=folder, read_only=bool(rest))
+    except ImportError:
+        raise TableError(
+            f"engine {scheme!r} needs a driver that is not installed. To fix, "
+            f'pip install "ibis-framework[{scheme}]"'
+        ) from None
+    except ValueError:
+        raise TableError(
+            f"engine {scheme!r} is not known. To fix, give a URL such as duckdb://, "
+            "duckdb:///path/to/file.duckdb or postgres://user@host/database."
+        ) from None
+    except Exception as problem:
+        raise TableError(
+            f"engine {scheme!r} can not be reached: {type(problem).__name__}. To fix, check the "
+            "host, the database and the user in its URL."
+        ) from None
+
+
+def _records(backend: Any, name: str) -> Records:
+    if name.lower().endswith((*PARQUET, *CSV)):
+        if backend.name not in READ_FILES:
+            raise TableError(
+                f"{name}: engine {backend.name!r} counts its own tables, not files. To fix, name "
+                "one of its tables, or leave --engine out."
+            )
+        parquet = name.lower().endswith(PARQUET)
+        if not any(mark in name for mark in "*?") and not Path(name).exists():
+            raise TableError(f"{name}: there is no such file.")
+        table = backend.read_parquet(name) if parquet else _csv(backend, name)
+        first_row = 1 if parquet else 2
+        return Records(
+            table=table,
+            name=name,
+            engine=backend.name,
+            first_row=first_row if backend.name == "duckdb" and "*" not in name else None,
+        )
+    return Records(table=_table(backend, name), name=name, engine=backend.name, first_row=None)
+
+
+def _table(backend: Any, name: str) -> "ir.Table":
+    from ibis.common.exceptions import TableNotFound
+
+    schema, _, table = name.rpartition(".")
+    try:
+        return backend.table(table, database=schema or None)
+    except TableNotFound:
+        raise TableError(
+            f"{name}: neither a .parquet or .csv file nor a table of engine {backend.name!r}. To "
+            "fix, check the name, or the database in --engine."
+        ) from None
+
+
+def _csv(backend: Any, name: str) -> "ir.Table":
+    """Every column as text, so that codes such as 007 keep their zeros.
+
+    Nothing about the file is guessed: a guess can take a row for the header and drop others.
+    """
+    if backend.name == "pyspark":
+        return backend.read_csv(name, header=True, inferSchema=False)
+    first = min(glob(name), default=name)
+    return backend.read_csv(
+        name,
+        columns=dict.fromkeys(column_names(Path(first)), "VARCHAR"),
+        auto_detect=False,
+        header=True,
+        delim=",",
+        quote='"',
+        escape='"',
+    )
+
+
+@contextmanager
+def engine_faults(name: str) -> Iterator[None]:
+    """Faults an engine reports while it works, as ours: the first line, which has no record."""
+    try:
+        yield
+    except Exception as problem:
+        module = type(problem).__module__.partition(".")[0]
+        if module in OURS:
+            raise
+        first = str(problem).strip().partition("\n")[0]
+        if "No space left" in str(problem):
+            raise CountwiseError(f"{name}: no space left on the disk to count records.") from None
+        raise TableError(f"{name}: the engine can not count these records: {first}") from problem

@@ -1,0 +1,24 @@
+"""What a test needs of the machine: skipped loudly where it is missing, and never in CI."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def needs(present: bool, what: str) -> None:
+    """Skip loudly where something is missing on this machine; in CI that is a failure."""
+    if present:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI must have {what}")
+    pytest.skip(f"NOT TESTED: {what} is missing on this machine")
+
+
+def postgres_programs() -> Path:
+    """The folder of PostgreSQL's server programs, on the path or where Debian puts them."""
+    found = shutil.which("initdb")
+    folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    needs(bool(folders), "PostgreSQL (Debian's package postgresql)")
+    return folders[-1]
