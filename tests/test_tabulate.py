@@ -304,9 +304,8 @@ def postgres() -> Iterator[str]:
                        check=True, stdout=subprocess.DEVNULL, timeout=60)  # fmt: skip
 
     run(f"{programs}/initdb -D {folder}/data -A trust -U steward -N")
-    run(
-        f"{programs}/pg_ctl -D {folder}/data -w -l {folder}/log -o '-k {folder} -c listen_addresses=' start"
-    )
+    settings = f"-k {folder} -c listen_addresses="
+    run(f"{programs}/pg_ctl -D {folder}/data -w -l {folder}/log -o '{settings}' start")
     try:
         frame = people(400, seed=9)
         with psycopg.connect(f"host={folder} user=steward dbname=postgres") as base:
