@@ -53,24 +53,11 @@ def adjust(
     json: options.Json = False,
 ) -> None:
     """Make noisy counts whole, non-negative and additive; the flags declare their noise."""
+    flags = locals() | {"adjust": None if method == SIGNED else method}
     refuse_existing(file, overwrite=overwrite)
     columns = [name.partition("@") for name in noisy or ["noisy"]]
-    flags = {
-        "by": options.names(by),
-        "split": options.by_level(split, what="split"),
-        "neighbours": neighbours,
-        "rows": rows,
-        "mechanism": mechanism,
-        "adjust": None if method == SIGNED else method,
-        "pool": pool,
-        "total": total,
-        "ties": ties,
-    }
     unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
-    plans = [
-        options.make_plan(plan_file, flags | {unit: options.by_level(own or loss, what=unit)})
-        for _, _, own in columns
-    ]
+    plans = [options.make_plan(plan_file, flags | {unit: own or loss}) for _, _, own in columns]
     tie_key = secrets.randbits(64) if plans[0].ties == "random" else None
     with progress(3) as tell:
         tell("reading")

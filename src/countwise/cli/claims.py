@@ -145,7 +145,8 @@ def certify_claim(
     boxes: Annotated[int, typer.Option(min=1, help="Boxes to try before giving up.")] = BOXES,
     json: options.Json = False,
 ) -> None:
-    """Prove or refute that one estimator is never worse than another, over all histograms and ε."""
+    """Prove or refute that one estimator is never worse than another: for all histograms of two
+    bins and all ε, under Laplace noise."""
     if bins != 2:
         raise InputError(
             f"certificates are for two bins, got {bins}. To fix, use --bins 2, or countwise risk "

@@ -95,6 +95,8 @@ PlanFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
 
+PLAN_WORDS = ("by", "epsilon", "rho", *DEFAULTS)
+
 
 def names(text: str | None) -> tuple[str, ...]:
     """A comma-separated list of names."""
@@ -130,15 +132,20 @@ def make_layout(
 
 
 def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
-    """The plan of a file with the given flags laid over it."""
+    """The plan of a file with a command's flags, as the user wrote them, laid over it.
+
+    Flags that no plan has are passed over, so a command can hand over all it was given.
+    """
     base: dict[str, Any] = read_plan(plan_file).to_dict() if plan_file else {}
-    given = {name: value for name, value in flags.items() if value not in (None, ())}
+    given = {name: flags[name] for name in PLAN_WORDS if flags.get(name) is not None}
+    if "by" in given:
+        given["by"] = names(given["by"])
+    for name in {"epsilon", "rho", "split"} & set(given):
+        given[name] = by_level(given[name], what=name)
     if "epsilon" in given or "rho" in given:
         base.pop("epsilon", None)
         base.pop("rho", None)
     data = base | given
     if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
-    return from_dict(
-        {name: data[name] for name in data if name in ("epsilon", "rho", "by", *DEFAULTS)}
-    )
+    return from_dict(data)

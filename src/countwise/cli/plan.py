@@ -53,25 +53,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
-    chosen = options.make_plan(
-        plan_file,
-        {
-            "by": options.names(by),
-            "epsilon": options.by_level(epsilon, what="epsilon"),
-            "rho": options.by_level(rho, what="rho"),
-            "split": options.by_level(split, what="split"),
-            "neighbours": neighbours,
-            "rows": rows,
-            "mechanism": mechanism,
-            "noise": noise,
-            "adjust": adjust,
-            "pool": pool,
-            "total": total,
-            "ties": ties,
-            "person": person,
-            "outside": outside,
-        },
-    )
+    chosen = options.make_plan(plan_file, locals())
     hierarchy = read_domain(cells, by=chosen.by)
     budget = chosen.budget(hierarchy)
     errors = None

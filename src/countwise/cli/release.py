@@ -69,25 +69,7 @@ def release(
     json: options.Json = False,
 ) -> None:
     """Release counts that protect people, are whole, non-negative, and add up at every level."""
-    plan = options.make_plan(
-        plan_file,
-        {
-            "by": options.names(by),
-            "epsilon": options.by_level(epsilon, what="epsilon"),
-            "rho": options.by_level(rho, what="rho"),
-            "split": options.by_level(split, what="split"),
-            "neighbours": neighbours,
-            "rows": rows,
-            "mechanism": mechanism,
-            "noise": noise,
-            "adjust": adjust,
-            "pool": pool,
-            "total": total,
-            "ties": ties,
-            "person": person,
-            "outside": outside,
-        },
-    )
+    plan = options.make_plan(plan_file, locals())
     refuse_existing(folder, overwrite=overwrite)
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
     with progress(STAGES) as tell:

@@ -21,7 +21,7 @@ from countwise.risk import ranges
 from countwise.risk.advice import PURE, WARNING, advise
 from countwise.risk.closed import CLOSED
 from countwise.risk.draws import NUMBERS_A_BATCH
-from countwise.risk.loss import DRAWS, METHODS, check_bins, expected_losses
+from countwise.risk.loss import DRAWS, METHODS, expected_losses
 from countwise.risk.mechanisms import DELTA, MECHANISMS, SALARIES, compare
 from countwise.tables.reading import read_public_counts
 
@@ -63,7 +63,6 @@ def losses(
         print(context.get_help())
         raise typer.Exit(0)
     bins = ranges.histogram(histogram)
-    check_bins(bins)
     law = KINDS[one_of(noise, KINDS, what="noise")](scale=1 / ranges.epsilon(exact(epsilon)))
     one_of(method, METHODS, what="method")
     with progress(draws * len(bins) // NUMBERS_A_BATCH + len(CLOSED)) as tell:
