@@ -206,7 +206,9 @@ def as_page(results: dict[str, dict[str, dict[str, float]]], counts: dict[str, i
             cells = [f"{values[key]:,.3g}" if abs(values[key]) < 100 else f"{values[key]:,.0f}"
                      for key in keys]  # fmt: skip
             lines.append(
-                f"| {name} | " + " | ".join(cells) + f" | {best / values['squared']:.2f}× |"
+                f"| {name} | "
+                + " | ".join(cells)
+                + f" | {best / max(values['squared'], 1e-9):.2f}× |"
             )
         lines.append("")
     return "\n".join(lines)
@@ -233,7 +235,7 @@ def main() -> None:
                       repetitions=options.tree_repetitions)
             )  # fmt: skip
     results = {}
-    for table in rows:
+    for table in [row for row in rows if row.repetitions]:
         results[table.name] = run(table)
         print(
             table.name,

@@ -20,7 +20,6 @@ from countwise.risk.closed import (
     price_factor,
     risk,
 )
-from countwise.risk.integration import integrate
 from countwise.risk.loss import closed_loss, expected_losses
 from countwise.risk.tails import laplace_tails
 from countwise.risk.terms import A, B, Terms, exponential
@@ -79,16 +78,6 @@ def test_geometric_is_the_lattice_sum(name: str, epsilon: str, counts: tuple[int
 
 
 @pytest.mark.parametrize("name", CLOSED)
-def test_laplace_is_the_integral(name: str) -> None:
-    rng = np.random.default_rng(0)
-    for counts in (*rng.exponential(4, (8, 2)).round(2), (0, 0), (0, 2.5), (30, 0)):
-        value, error = integrate(ESTIMATORS[name], np.array(counts), ONE, relative=1e-11)
-        exact = risk(name, bins(*counts), ONE)
-        assert abs(value - exact) <= error < 1e-9
-        assert value == pytest.approx(exact, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", CLOSED)
 def test_doubles_are_right_to_twelve_digits(name: str) -> None:
     for epsilon in ("0.001", "0.1", "1", "3", "20"):
         scale = 1 / Fraction(epsilon)
@@ -132,7 +121,8 @@ def test_three_ways_through_one_interface() -> None:
         ]
         for closed, integrated, simulated in zip(*ways, strict=True):
             assert closed.error < 1e-12 * closed.expected_sse
-            assert abs(integrated.expected_sse - closed.expected_sse) <= integrated.error
+            between = abs(Fraction(integrated.expected_sse) - Fraction(closed.expected_sse))
+            assert between <= integrated.error + closed.error
             off = abs(simulated.expected_sse - closed.expected_sse)
             assert off <= 5 * simulated.error + 1e-9
             assert simulated.error < 0.002 * simulated.expected_sse

@@ -1,4 +1,4 @@
-"""Simulation and integration of more bins, against each other and against known means."""
+"""Simulation of more bins and of releases, against known means."""
 
 from fractions import Fraction
 
@@ -7,36 +7,14 @@ import polars as pl
 import pytest
 
 from countwise.adjust.histogram import ESTIMATORS
-from countwise.errors import InputError
 from countwise.privacy.laws import DiscreteGaussian, Geometric, Laplace
 from countwise.release.plan import Plan
 from countwise.risk.advice import advise
 from countwise.risk.draws import Tally, draw_noise, simulate_estimators, simulate_plan
-from countwise.risk.integration import integrate
 from countwise.tables.hierarchy import build
 
 ONE = Laplace(scale=Fraction(1))
 UNIT = Geometric(scale=Fraction(1))
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("law", [ONE, UNIT], ids=["laplace", "geometric"])
-def test_three_bins_integrated_and_simulated(name: str, law: Laplace | Geometric) -> None:
-    counts = np.array([0.0, 2, 3])
-    value, error = integrate(ESTIMATORS[name], counts, law, relative=1e-3)
-    rng = np.random.default_rng(3)
-    [(mean, spread)] = simulate_estimators([ESTIMATORS[name]], counts, law, draws=100_000, rng=rng)
-    assert error < 2e-3 * value
-    assert abs(mean - value) < error + 5 * spread
-    assert spread < 0.003 * mean
-
-
-def test_integration_refuses_what_it_can_not_do() -> None:
-    with pytest.raises(InputError, match="two or three bins"):
-        integrate(ESTIMATORS["clipped"], np.zeros(4), ONE, relative=1e-3)
-    law = Geometric(scale=Fraction(100))
-    with pytest.raises(InputError, match="too long"):
-        integrate(ESTIMATORS["clipped"], np.zeros(3), law, relative=1e-6)
 
 
 def test_clipped_is_a_sum_over_bins() -> None:

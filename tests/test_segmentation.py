@@ -44,11 +44,22 @@ def test_same_runs_as_the_table_with_its_choice_of_k() -> None:
         assert np.array_equal(segment(values, penalty), segment_by_table(values, penalty)), trial
 
 
-def test_whole_numbers_tie_often_and_the_fewest_runs_win() -> None:
+def test_whole_numbers_tie_often_and_ties_are_settled_as_in_the_table() -> None:
+    """Fewest runs first, then the longest last run."""
     assert list(segment(np.array([0.0, 0, 2, 2]), 4.0)) == [0, 4]
+    assert list(segment(np.array([0.0, 1, 2]), 0.6)) == [0, 1, 3]
     rng = np.random.default_rng(2)
-    for row in rng.integers(-3, 4, (800, 12)).astype(np.float64):
-        assert len(segment(row, 4.0)) == len(segment_by_table(row, 4.0))
+    for size in (3, 12, 40):
+        for row in rng.integers(-3, 4, (300, size)).astype(np.float64):
+            for penalty in (1.0, 4.0):
+                expected = segment_by_table(row, penalty)
+                assert np.array_equal(segment(row, penalty), expected)
+
+
+def test_pieces_outgrow_their_first_room() -> None:
+    """A ramp keeps hundreds of parabolas; the table says the same."""
+    values = np.arange(700) * 0.002
+    assert np.array_equal(segment(values, 4.0), segment_by_table(values, 4.0))
 
 
 @pytest.mark.parametrize(

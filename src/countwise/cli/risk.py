@@ -166,9 +166,7 @@ def advise_on(
     json: options.Json = False,
 ) -> None:
     """Rank adjustments and mechanisms on a stand-in table. Never on confidential counts."""
-    chosen = options.make_plan(
-        None, {"by": options.names(by), "epsilon": options.by_level(epsilon, what="epsilon")}
-    )
+    chosen = options.make_plan(None, {"by": by, "epsilon": epsilon})
     if page is not None:
         refuse_existing(page, overwrite=overwrite)
     hierarchy, cells = read_public_counts(table, by=chosen.by, count=count)

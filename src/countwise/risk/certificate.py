@@ -12,13 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
-from math import exp, inf
+from math import exp, inf, isnan
 from typing import Literal
 
 import numpy as np
-from flint import ctx
+from flint import arb, ctx
 
 from countwise.arrays import FloatArray
+from countwise.errors import CountwiseError
 from countwise.privacy.laws import Geometric, Laplace
 from countwise.risk.claims import Claim
 from countwise.risk.closed import enclosure, laplace_risk
@@ -134,9 +135,11 @@ def proven(
         )
 
 
-def outward(ball: object) -> tuple[float, float]:
+def outward(ball: arb) -> tuple[float, float]:
     """The ends of a ball as doubles, rounded outwards."""
-    low, high = float(ball.lower()), float(ball.upper())  # type: ignore[attr-defined]
+    low, high = float(ball.lower()), float(ball.upper())
+    if isnan(low) or isnan(high):
+        raise CountwiseError("an enclosure is not a number; nothing is proven.")
     return float(np.nextafter(low, -np.inf)), float(np.nextafter(high, np.inf))
 
 

@@ -138,7 +138,7 @@ def enclosure(name: str, bins: Sequence[Fraction], law: Law, *, precision: int =
     """The same as a ball that contains the true value."""
     with ctx.workprec(precision):
         if isinstance(law, Geometric):
-            _refuse_fractions(bins)
+            whole_bins(bins)
             tails, scale = geometric_balls(law.scale), Fraction(1)
         else:
             tails, scale = laplace_balls(), law.scale
@@ -173,6 +173,7 @@ def _point(
     return merging(d, reach, tails, apart=apart)
 
 
-def _refuse_fractions(bins: Sequence[Fraction]) -> None:
+def whole_bins(bins: Sequence[Fraction]) -> None:
+    """Refuse fractions."""
     if any(h.denominator != 1 for h in bins):
         raise InputError("geometric noise lives on whole numbers: the histogram must be whole.")

@@ -9,23 +9,22 @@ from typing import Literal
 import numpy as np
 from flint import arb
 
-from countwise.adjust.histogram import ESTIMATORS, Estimator
+from countwise.adjust.histogram import ESTIMATORS
 from countwise.errors import InputError
 from countwise.privacy.laws import Geometric, Laplace
 from countwise.risk.closed import CLOSED, enclosure, risk
 from countwise.risk.draws import Noise, simulate_estimators
-from countwise.risk.integration import integrate
+from countwise.risk.integration import integrable, integrate
 
 Method = Literal["closed", "integration", "simulation"]
 METHODS = ("auto", "closed", "integration", "simulation")
-RELATIVE = {2: 1e-11, 3: 1e-6}
 DRAWS = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """An expected squared error with its error: a proven bound, a bound from the difference of
-    two rules, or one standard error, by method."""
+    """An expected squared error with its error: a proven bound on the distance from the true
+    value, or, by simulation, one standard error."""
 
     estimator: str
     expected_sse: float
@@ -41,11 +40,14 @@ def check_bins(bins: Sequence[Fraction]) -> None:
         raise InputError("the counts of a histogram are 0 or more.")
 
 
-def best_method(bins: Sequence[Fraction], law: Noise) -> Method:
-    """Closed form up to two bins, integration for three, simulation beyond or for other noise."""
-    if not isinstance(law, Laplace | Geometric) or len(bins) > 3:
+def best_method(name: str, bins: Sequence[Fraction], law: Noise) -> Method:
+    """Closed form for one or two bins, integration for three, simulation for more, for other
+    noise, and where integration would take long."""
+    if not isinstance(law, Laplace | Geometric):
         return "simulation"
-    return "closed" if len(bins) < 3 else "integration"
+    if len(bins) < 3:
+        return "closed"
+    return "integration" if integrable(name, len(bins), law) else "simulation"
 
 
 def expected_losses(
@@ -60,20 +62,20 @@ def expected_losses(
 ) -> list[Loss]:
     """The expected squared error of each named estimator on one histogram."""
     check_bins(bins)
-    chosen = best_method(bins, law) if method == "auto" else method
-    if chosen == "simulation":
-        return _simulated(bins, law, names, draws=draws, rng=rng, tell=tell)
-    if not isinstance(law, Laplace | Geometric):
-        raise InputError(f"{chosen} is for laplace and geometric noise; simulate {law.name}.")
-    losses = []
-    for name in names:
+    ways = {name: best_method(name, bins, law) if method == "auto" else method for name in names}
+    drawn = [name for name, way in ways.items() if way == "simulation"]
+    losses = {}
+    for name, way in ways.items():
+        if way == "simulation":
+            continue
+        if not isinstance(law, Laplace | Geometric):
+            raise InputError(f"{way} is for laplace and geometric noise; simulate {law.name}.")
         tell(name)
-        losses.append(
-            closed_loss(name, bins, law)
-            if chosen == "closed"
-            else _integrated(ESTIMATORS[name], bins, law)
-        )
-    return losses
+        found = closed_loss if way == "closed" else _integrated
+        losses[name] = found(name, bins, law)
+    if drawn:
+        losses |= _simulated(bins, law, drawn, draws=draws, rng=rng, tell=tell)
+    return [losses[name] for name in names]
 
 
 def closed_loss(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -> Loss:
@@ -86,11 +88,9 @@ def closed_loss(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -
     return Loss(estimator=name, expected_sse=value, error=error, method="closed")
 
 
-def _integrated(estimator: Estimator, bins: Sequence[Fraction], law: Laplace | Geometric) -> Loss:
-    values = np.array([float(h) for h in bins])
-    relative = RELATIVE.get(len(bins), 1e-4)
-    value, error = integrate(estimator, values, law, relative=relative)
-    return Loss(estimator=estimator.name, expected_sse=value, error=error, method="integration")
+def _integrated(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -> Loss:
+    value, error = integrate(name, bins, law)
+    return Loss(estimator=name, expected_sse=value, error=error, method="integration")
 
 
 def _simulated(
@@ -101,7 +101,7 @@ def _simulated(
     draws: int,
     rng: np.random.Generator,
     tell: Callable[[str], None],
-) -> list[Loss]:
+) -> dict[str, Loss]:
     values = np.array([float(h) for h in bins])
     results = simulate_estimators(
         [ESTIMATORS[name] for name in names],
@@ -111,7 +111,7 @@ def _simulated(
         rng=rng,
         tell=lambda done: tell(f"{done:,} draws"),
     )
-    return [
-        Loss(estimator=name, expected_sse=mean, error=error, method="simulation")
+    return {
+        name: Loss(estimator=name, expected_sse=mean, error=error, method="simulation")
         for name, (mean, error) in zip(names, results, strict=True)
-    ]
+    }

@@ -123,3 +123,15 @@ def geometric_balls(scale: Fraction) -> Tails:
     """Geometric noise in balls of the working precision."""
     rate = ball(1 / scale)
     return geometric_tails((-rate).exp(), -(-rate).expm1(), rate, lambda x: arb(x).exp())
+
+
+def outside(bins: Sequence[Fraction], tails: Tails, reach: arb) -> arb:
+    """A bound on what an estimator loses where the noise of some bin is beyond the reach.
+
+    For every estimator here, noise z and bins h the loss is at most ‖z‖² + ‖h‖². Identity and
+    clipped: at most z² a bin. Resized gives a bin between 0 and max(h+z, 0), so it is off by at
+    most |z| or h. Means of runs are a projection P, and ‖P(h+z) - h‖² = ‖Pz‖² + ‖h - Ph‖².
+    """
+    beyond, square = (2 * tails.beyond("noise", reach, power=power) for power in (0, 2))
+    rest = (len(bins) - 1) * tails.variance + ball(sum((h * h for h in bins), Fraction(0)))
+    return len(bins) * arb(square + beyond * rest)
