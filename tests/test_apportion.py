@@ -148,7 +148,8 @@ def test_kernels_work_where_no_cache_can_be_written() -> None:
     code = (
         "from numba.core import caching; caching.CacheImpl._locator_classes = []\n"
         "import numpy as np; from countwise.kernels.apportion import apportion, last_ranks\n"
-        "out = np.empty(2, np.int64); apportion(np.array([1, 1]), 1, last_ranks(2), out); print(out)"
+        "out = np.empty(2, np.int64)\n"
+        "apportion(np.array([1, 1]), 1, last_ranks(2), out); print(out)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[0 1]", done.stderr

@@ -6,6 +6,8 @@ adjusted into a release, and a release is what inference starts from. Nothing af
 """
 
 from countwise.errors import BudgetError, CountwiseError, InputError
+from countwise.inference.printed import infer_counts
+from countwise.inference.routes import infer, infer_measurements
 from countwise.release.document import Release, read_release
 from countwise.release.plan import Plan, read_plan
 from countwise.release.run import release
@@ -17,6 +19,9 @@ __all__ = [
     "InputError",
     "Plan",
     "Release",
+    "infer",
+    "infer_counts",
+    "infer_measurements",
     "read_counts",
     "read_domain",
     "read_plan",

@@ -10,8 +10,8 @@ from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.errors import InputError
 from countwise.inference.posterior import Posterior
+from countwise.inference.printed import infer_counts
 from countwise.inference.routes import infer as infer_release
-from countwise.inference.routes import infer_counts
 from countwise.progress import Tell
 from countwise.release.folder import refuse_existing, whole
 from countwise.reports.posterior import posterior_page

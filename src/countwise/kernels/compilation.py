@@ -1,4 +1,8 @@
-"""Compiling: the one place that decides how functions become machine code."""
+"""How functions become machine code, kept on disk.
+
+The kept code of a function is renewed when its own file changes, not when a function that it calls
+in another file does: after editing `inner` functions, remove the ``__pycache__`` of this folder.
+"""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast

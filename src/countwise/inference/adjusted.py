@@ -1,0 +1,80 @@
+"""Ties of a release of which only the adjusted counts are known.
+
+Given its true count, a parent's children are a mixture of coupled sums; which one depends on the
+adjustment and is left to `steps`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from countwise.arrays import IntArray
+from countwise.inference.evidence import Seen
+from countwise.inference.laws import Laws, from_logs, grid, window_offsets
+from countwise.inference.noise import Noise
+from countwise.inference.priors import Prior
+from countwise.inference.ranges import Ranges
+from countwise.inference.steps import Steps
+from countwise.inference.tree import Family
+from countwise.tables.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adjusted:
+    """Released counts and the noise of every level, what was seen of the root, and windows."""
+
+    hierarchy: Hierarchy
+    counts: tuple[IntArray, ...]
+    noise: tuple[Noise, ...]
+    root: Seen
+    prior: Prior
+    ranges: Ranges
+
+    def steps(self, level: int, parent: int, children: Laws) -> Steps:
+        """The children of one parent as a mixture of coupled sums."""
+        raise NotImplementedError
+
+    @property
+    def largest(self) -> int:
+        """The largest count in any window of a cell."""
+        return int(self.ranges.highs[-1].max())
+
+    def own(self, level: int, first: int, last: int) -> Laws:
+        """The root knows its released count, the cells their prior, the rest nothing."""
+        lows, highs = self.ranges.lows[level][first:last], self.ranges.highs[level][first:last]
+        offsets = window_offsets(lows, highs)
+        x = grid(lows, offsets)
+        nodes = np.repeat(np.arange(first, last), np.diff(offsets))
+        if level == 0:
+            return from_logs(lows, highs, self.root.logs(nodes, x))
+        if level == len(self.hierarchy.offsets):
+            return from_logs(lows, highs, self.prior.log_cells(nodes, x))
+        return Laws(lows=lows, offsets=offsets, values=np.ones(len(x)))
+
+    def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
+        """For each parent, the sum over cuts of the law of its children's sum."""
+        sums = []
+        for parent in range(first, last):
+            below = self._children(level, first, parent, children)
+            low, coupling = own.one(parent - first)
+            sums.append(self.steps(level, parent, below).sums(below, low, coupling))
+        return Laws(lows=own.lows, offsets=own.offsets, values=np.concatenate(sums))
+
+    def down(self, level: int, first: int, last: int, children: Laws, coupling: Laws) -> Family:
+        """Marginals of the children, and what the rest says about each."""
+        parts = []
+        for parent in range(first, last):
+            below = self._children(level, first, parent, children)
+            low, known = coupling.one(parent - first)
+            parts.append(self.steps(level, parent, below).solve(below, low, known))
+        marginals, told, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return Family(
+            Laws(lows=children.lows, offsets=children.offsets, values=marginals),
+            Laws(lows=children.lows, offsets=children.offsets, values=told),
+            Laws(lows=coupling.lows, offsets=coupling.offsets, values=sums),
+        )
+
+    def _children(self, level: int, first: int, parent: int, children: Laws) -> Laws:
+        offsets = self.hierarchy.offsets[level]
+        base = offsets[first]
+        return children.part(int(offsets[parent] - base), int(offsets[parent + 1] - base))

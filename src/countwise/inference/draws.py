@@ -1,0 +1,63 @@
+"""Joint draws of all true counts: from the root down, each parent split among its children."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from countwise.arrays import IntArray
+from countwise.errors import InputError
+from countwise.inference.names import find, level_names
+from countwise.inference.tree import Solved
+from countwise.tables.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draws:
+    """``levels[d]`` has one row a draw and one column a node; children add up to parents."""
+
+    hierarchy: Hierarchy
+    levels: tuple[IntArray, ...]
+
+    def __len__(self) -> int:
+        return len(self.levels[0])
+
+    def __getitem__(self, name: str) -> IntArray:
+        level, node = find(self.hierarchy, name)
+        return self.levels[level][:, node]
+
+    @property
+    def cells(self) -> IntArray:
+        """The draws of the last level."""
+        return self.levels[-1]
+
+    def to_arviz(self) -> dict[str, Any]:
+        """The arguments of ``arviz.from_dict``: a variable a level, by chain, draw and node."""
+        names = self.hierarchy.levels
+        return {
+            "posterior": {name: each[None] for name, each in zip(names, self.levels, strict=True)},
+            "dims": {name: [f"{name}_node"] for name in names},
+            "coords": {
+                f"{name}_node": level_names(self.hierarchy, level)
+                for level, name in enumerate(names)
+            },
+        }
+
+
+def draw(solved: Solved, count: int, *, rng: np.random.Generator) -> Draws:
+    """Independent draws of the counts of all nodes."""
+    if count < 1:
+        raise InputError(f"the number of draws must be 1 or more, got {count}.")
+    hierarchy = solved.hierarchy
+    low, law = solved.root.one(0)
+    root = low + rng.choice(len(law), count, p=law / law.sum())
+    levels = [np.asarray(root[:, None], np.int64)]
+    for level, offsets in enumerate(hierarchy.offsets):
+        below = np.empty((count, hierarchy.sizes[level + 1]), np.int64)
+        for parent in range(hierarchy.sizes[level]):
+            children = solved.children(level, parent, parent + 1)
+            steps = solved.ties.steps(level, parent, children)
+            here = slice(int(offsets[parent]), int(offsets[parent + 1]))
+            below[:, here] = steps.split(children, levels[-1][:, parent], rng)
+        levels.append(below)
+    return Draws(hierarchy=hierarchy, levels=tuple(levels))

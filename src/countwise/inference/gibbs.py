@@ -1,0 +1,196 @@
+"""A second opinion: a Gibbs sampler over the noisy and the true counts of a release.
+
+It shares nothing with the exact route but the noise laws: it knows how a release is made from
+noisy counts, and draws each noisy and each true count given all others. Noisy counts that lead to
+one mode release need not be connected by such steps, so those of a family are also proposed
+afresh from their noise, all at once, and taken by the rule of Metropolis. Many chains run side by
+side, one row each. A mode release of many components mixes slowly; `diagnostics` tells.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.inference.noise import Noise, reach
+from countwise.inference.priors import Prior
+from countwise.privacy.laws import IntegerLaw
+from countwise.tables.hierarchy import Hierarchy
+
+DEPTH = 30.0
+JUMPS = 4
+
+
+class Making(Protocol):
+    """How the released counts were made from the noisy ones: log P(released | noisy)."""
+
+    def start(self) -> list[IntArray]:
+        """Noisy counts of every level that lead to the release; levels without any are empty."""
+        ...
+
+    def moves(self, level: int) -> bool:
+        """Whether the noisy counts of a level are unknown."""
+        ...
+
+    def log_noise(self, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
+        """log P(value | true count), where the values are what is adjusted."""
+        ...
+
+    def fresh(self, law: IntegerLaw, true: IntArray, rng: np.random.Generator) -> IntArray:
+        """A draw of the value for each true count."""
+        ...
+
+    def log_given(
+        self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
+    ) -> FloatArray:
+        """log P(released | noisy) up to a constant, with the noisy count of one node on a grid.
+
+        Rows are chains; `grid` has a row a chain.
+        """
+        ...
+
+    def log_family(
+        self, rows: IntArray, true: list[IntArray], level: int, parent: int
+    ) -> FloatArray:
+        """log P(counts of a parent's children | their noisy counts), a row a chain."""
+        ...
+
+    def log_root(self, noisy: list[IntArray], total: IntArray) -> FloatArray:
+        """log P(what is known of the root | its true count), one row a chain."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chains:
+    """Draws of the cells: chains × kept sweeps × cells."""
+
+    hierarchy: Hierarchy
+    cells: IntArray
+
+
+def run(
+    hierarchy: Hierarchy,
+    noise: tuple[Noise, ...],
+    making: Making,
+    prior: Prior,
+    *,
+    chains: int,
+    sweeps: int,
+    warmup: int,
+    rng: np.random.Generator,
+) -> Chains:
+    """Chains from overdispersed starts; `warmup` sweeps are dropped."""
+    sampler = _Sampler(hierarchy, noise, making, prior, chains, rng)
+    kept = np.empty((chains, sweeps, hierarchy.cells), np.int64)
+    for sweep in range(-warmup, sweeps):
+        sampler.sweep()
+        if sweep >= 0:
+            kept[:, sweep] = sampler.true[-1]
+    return Chains(hierarchy=hierarchy, cells=kept)
+
+
+class _Sampler:
+    """The state of all chains: true and noisy counts of every level, a row a chain."""
+
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        noise: tuple[Noise, ...],
+        making: Making,
+        prior: Prior,
+        chains: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.hierarchy, self.noise, self.making = hierarchy, noise, making
+        self.prior, self.rng = prior, rng
+        self.noisy = [np.tile(each, (chains, 1)) for each in making.start()]
+        spread = np.sqrt(noise[-1].variances())
+        cells = self.noisy[-1] + np.rint(2 * spread * rng.standard_normal(self.noisy[-1].shape))
+        upper = np.iinfo(np.int64).max if prior.upper is None else prior.upper
+        cells = np.clip(cells, 0, upper).astype(np.int64)
+        levels = [cells]
+        for offsets in reversed(hierarchy.offsets):
+            levels.append(np.add.reduceat(levels[-1], offsets[:-1], axis=1))
+        self.true = list(reversed(levels))
+        self.paths = self._paths()
+
+    def _paths(self) -> IntArray:
+        """For each cell, the position of its ancestor at every level."""
+        depth = len(self.hierarchy.offsets)
+        path = np.empty((depth + 1, self.hierarchy.cells), np.int64)
+        path[depth] = np.arange(self.hierarchy.cells)
+        for level in range(depth, 0, -1):
+            path[level - 1] = self.hierarchy.parents(level)[path[level]]
+        return path
+
+    def sweep(self) -> None:
+        """Every unknown noisy count once, and every cell once."""
+        for level in range(len(self.true)):
+            if self.making.moves(level):
+                for node in range(self.true[level].shape[1]):
+                    self._draw_noisy(level, node)
+                for parent in range(self.true[level - 1].shape[1]):
+                    for _ in range(JUMPS):
+                        self._jump(level, parent)
+        for cell in range(self.hierarchy.cells):
+            self._draw_true(cell)
+
+    def _law(self, level: int, node: int) -> IntegerLaw:
+        return self.noise[level].laws[int(self.noise[level].which[node])]
+
+    def _far(self, law: IntegerLaw) -> IntArray:
+        return np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)
+
+    def _draw_noisy(self, level: int, node: int) -> None:
+        law, true = self._law(level, node), self.true[level][:, node]
+        grid = true[:, None] + self._far(law)
+        logs = self.making.log_noise(law, grid, true[:, None])
+        logs = logs + self.making.log_given(self.noisy, self.true, level, node, grid)
+        self.noisy[level][:, node] = self._choose(grid, logs, self.noisy[level][:, node])
+
+    def _jump(self, level: int, parent: int) -> None:
+        """Fresh noise for all children of a parent; the proposal's law cancels in the ratio."""
+        here = slice(*self.hierarchy.offsets[level - 1][parent : parent + 2].tolist())
+        old = self.noisy[level][:, here]
+        fresh = self.true[level][:, here].copy()
+        for i in range(fresh.shape[1]):
+            law = self._law(level, here.start + i)
+            fresh[:, i] = self.making.fresh(law, fresh[:, i], self.rng)
+        logs = self.making.log_family(fresh, self.true, level - 1, parent)
+        logs = logs - self.making.log_family(old, self.true, level - 1, parent)
+        taken = np.log(self.rng.random(len(fresh))) < logs
+        self.noisy[level][taken, here] = fresh[taken]
+
+    def _draw_true(self, cell: int) -> None:
+        old = self.true[-1][:, cell]
+        law = self._law(len(self.true) - 1, cell)
+        centre = np.maximum(self.noisy[-1][:, cell], 0)
+        far = self._far(law)
+        grid = np.maximum(centre[:, None] + far, 0)
+        logs = np.where(centre[:, None] + far < 0, -np.inf, 0.0)
+        cells = np.full(grid.size, cell)
+        logs = logs + self.prior.log_cells(cells, grid.ravel()).reshape(grid.shape)
+        change = grid - old[:, None]
+        for level in range(len(self.true) - 1, -1, -1):
+            node = self.paths[level, cell]
+            count = self.true[level][:, [node]] + change
+            if level == 0:
+                logs = logs + self.making.log_root(self.noisy, count)
+                flat = self.prior.log_total(count.ravel(), self.hierarchy.cells)
+                logs = logs + flat.reshape(count.shape)
+            elif self.noisy[level].size:
+                value = self.noisy[level][:, [node]]
+                logs = logs + self.making.log_noise(self._law(level, node), value, count)
+        moved = self._choose(grid, logs, old) - old
+        for level in range(len(self.true)):
+            self.true[level][:, self.paths[level, cell]] += moved
+
+    def _choose(self, grid: IntArray, logs: FloatArray, old: IntArray) -> IntArray:
+        """An entry of each row of a grid, by its log weight; the old one where all are -inf."""
+        largest = logs.max(axis=1, keepdims=True)
+        possible = np.isfinite(largest[:, 0])
+        weights = np.cumsum(np.exp(logs - np.where(np.isfinite(largest), largest, 0.0)), axis=1)
+        at = (weights < self.rng.random((len(grid), 1)) * weights[:, -1:]).sum(axis=1)
+        chosen = grid[np.arange(len(grid)), np.minimum(at, grid.shape[1] - 1)]
+        return np.where(possible, chosen, old)

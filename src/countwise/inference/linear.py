@@ -1,0 +1,155 @@
+"""The exact law of a sum of multiples of siblings' counts.
+
+Siblings with the same multiple are added first. When at most two different multiples other than
+zero remain, the joint law of the two sums Y and Z is w(y)·w(z)·h(y + z), where h is what the
+other siblings and the parent say about Y + Z: an exact sum over pairs, for each step.
+"""
+
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.inference.laws import Laws
+from countwise.inference.statements import Linear
+from countwise.inference.steps import Steps
+from countwise.inference.summaries import Law
+from countwise.inference.tree import Solved
+from countwise.kernels import coupled
+
+MOST_PAIRS = 2e8
+MOST_PIECES = 3e5
+
+Sum = tuple[int, FloatArray, float]
+NOTHING: Sum = (0, np.ones(1), 0.0)
+
+
+def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
+    """The law of `linear` times an integer, and that integer; None where it would cost too much."""
+    scale = lcm(*(value.denominator for value in (*linear.terms.values(), linear.constant)))
+    constant = int(linear.constant * scale)
+    if not linear.terms:
+        return Law(low=constant, chances=np.ones(1)), scale
+    home = _home(solved, linear)
+    if home is None:
+        return None
+    level, parent, multiples = home
+    numbers = np.array([int(value * scale) for value in multiples])
+    found = _group_law(solved, level, parent, numbers)
+    if found is None:
+        return None
+    return Law(low=found[0] + constant, chances=found[1]), scale
+
+
+def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | None:
+    """The parent whose children all terms are about, itself their sum; multiples of each."""
+    hierarchy = solved.hierarchy
+    nodes = list(linear.terms)
+    deepest = max(level for level, _ in nodes)
+    if deepest == 0 or (len(nodes) == 1 and nodes[0][0] < len(hierarchy.offsets)):
+        return _alone(solved, linear)
+    homes = set()
+    for level, node in nodes:
+        if level == deepest:
+            offsets = hierarchy.offsets[level - 1]
+            homes.add(int(np.searchsorted(offsets, node, side="right")) - 1)
+        elif level < deepest - 1:
+            return None
+        else:
+            homes.add(node)
+    if len(homes) != 1:
+        return None
+    parent = homes.pop()
+    start, stop = hierarchy.offsets[deepest - 1][parent : parent + 2].tolist()
+    whole = linear.terms.get((deepest - 1, parent), Fraction(0))
+    multiples = [linear.terms.get((deepest, n), Fraction(0)) + whole for n in range(start, stop)]
+    return deepest - 1, parent, multiples
+
+
+def _alone(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]]:
+    """One node that has children: the sum of them, all with its multiple."""
+    ((level, node), value) = next(iter(linear.terms.items()))
+    size = int(np.diff(solved.hierarchy.offsets[level])[node])
+    return level, node, [value] * size
+
+
+def _group_law(
+    solved: Solved, level: int, parent: int, multiples: IntArray
+) -> tuple[int, FloatArray] | None:
+    different = [int(c) for c in np.unique(multiples) if c != 0]
+    if len(different) > 2:
+        return None
+    children = solved.children(level, parent, parent + 1)
+    steps = solved.ties.steps(level, parent, children)
+    coupling = solved.couplings[level].one(parent)
+    groups = [np.flatnonzero(multiples == c) for c in different]
+    rest = np.flatnonzero(multiples == 0)
+    if (len(steps.bounds) - 1) * children.nodes > MOST_PIECES:
+        return None
+    spans = [int(children.sizes[g].sum()) for g in groups]
+    if np.prod(spans) * (len(steps.bounds) - 1) > MOST_PAIRS:
+        return None
+    laws = _step_laws(steps, children, [*groups, rest])
+    return _added(laws, different, coupling)
+
+
+def _step_laws(steps: Steps, children: Laws, groups: list[IntArray]) -> list[list[Sum]]:
+    """For each step, the law of the sum of each group; computed again only if it changed."""
+    weights = steps.weights(children)
+    which = np.empty(children.nodes, np.int64)
+    for number, group in enumerate(groups):
+        which[group] = number
+    active = np.zeros(children.nodes, np.int64)
+    current: list[Sum] = [NOTHING] * len(groups)
+    result = []
+    for step in range(len(steps.bounds) - 1):
+        pieces = np.arange(steps.bounds[step], steps.bounds[step + 1])
+        active[steps.components[pieces]] = pieces
+        for number in np.unique(which[steps.components[pieces]]):
+            current[number] = _sum_law(steps, weights, active[groups[number]])
+        result.append(list(current))
+    return result
+
+
+def _sum_law(steps: Steps, weights: FloatArray, pieces: IntArray) -> Sum:
+    """The law of the sum of some pieces: lowest value, law, log of its mass."""
+    parts = [weights[steps.offsets[q] : steps.offsets[q + 1]] for q in pieces]
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    return coupled.upward(np.concatenate(parts), offsets, lows=steps.lows[pieces])
+
+
+def _added(
+    laws: list[list[Sum]], multiples: list[int], coupling: tuple[int, FloatArray]
+) -> tuple[int, FloatArray]:
+    """Σ over steps of the law of Σ multiple·sum, scaled to one."""
+    logs = np.array([sum(law[2] for law in step) for step in laws])
+    ends = []
+    for number, c in enumerate(multiples):
+        low = min(step[number][0] for step in laws)
+        high = max(step[number][0] + len(step[number][1]) - 1 for step in laws)
+        ends.append((min(c * low, c * high), max(c * low, c * high)))
+    least, most = sum(e[0] for e in ends), sum(e[1] for e in ends)
+    total = np.zeros(most - least + 1)
+    for log, step in zip(logs, laws, strict=True):
+        share = np.exp(log - logs.max())
+        if share > 0.0:
+            place, mass = _pairs(step, multiples, coupling)
+            total += np.bincount((place - least).ravel(), mass.ravel(), len(total)) * share
+    return least, total / total.sum()
+
+
+def _pairs(
+    step: list[Sum], multiples: list[int], coupling: tuple[int, FloatArray]
+) -> tuple[IntArray, FloatArray]:
+    """The values of c·y + d·z, and the joint weight of every pair y, z."""
+    (y_low, y_law, _), (z_low, z_law, _) = step[0], (step[1] if len(multiples) > 1 else NOTHING)
+    r_low, r_law, _ = step[-1]
+    told = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
+    told_low = coupling[0] - r_low - (len(r_law) - 1)
+    y, z = y_low + np.arange(len(y_law))[:, None], z_low + np.arange(len(z_law))
+    at = y + z - told_low
+    inside = (at >= 0) & (at < len(told))
+    mass = y_law[:, None] * z_law * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+    c, d = multiples[0], multiples[1] if len(multiples) > 1 else 0
+    return c * y + d * z, np.maximum(mass, 0.0)

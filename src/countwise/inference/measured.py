@@ -1,0 +1,166 @@
+"""Ties of nodes that each have noisy values of their own: parents are sums, nothing else.
+
+The joint law is Π_cells prior(N_s) · Π_nodes P(values of the node | N_node), with the count of
+every parent the sum of its children's: coupled sums, all parents of a level at once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.inference.evidence import Seen
+from countwise.inference.laws import Laws, from_logs, grid, window_offsets
+from countwise.inference.priors import Prior
+from countwise.inference.steps import Steps, laid_out
+from countwise.inference.tree import Family
+from countwise.kernels import coupled
+from countwise.tables.hierarchy import Hierarchy
+
+DEPTH = 45.0  # windows end where the likelihood is exp(-45) of its largest value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What was seen of each level's nodes, the prior of the cells, and the windows in use."""
+
+    hierarchy: Hierarchy
+    seen: tuple[tuple[Seen, ...], ...]
+    prior: Prior
+    depths: tuple[FloatArray, ...]
+    lows: tuple[IntArray, ...]
+    highs: tuple[IntArray, ...]
+
+    @property
+    def largest(self) -> int:
+        """The largest count in any window of a cell."""
+        return int(self.highs[-1].max())
+
+    def own(self, level: int, first: int, last: int) -> Laws:
+        """Likelihood of the node's own values; of cells, times the prior."""
+        lows, highs = self.lows[level][first:last], self.highs[level][first:last]
+        offsets = window_offsets(lows, highs)
+        nodes = np.repeat(np.arange(first, last), np.diff(offsets))
+        x = grid(lows, offsets)
+        logs = np.zeros(len(x))
+        for seen in self.seen[level]:
+            logs += seen.logs(nodes, x)
+        if level == len(self.hierarchy.offsets):
+            logs += self.prior.log_cells(nodes, x)
+        return from_logs(lows, highs, logs)
+
+    def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
+        """The law of each parent's sum times the parent's own likelihood."""
+        solved = self._solve(level, first, last, children, own, downward=False)
+        return Laws(lows=own.lows, offsets=own.offsets, values=solved.sums)
+
+    def down(self, level: int, first: int, last: int, children: Laws, coupling: Laws) -> Family:
+        """Marginals of the children, and what the rest says about each."""
+        solved = self._solve(level, first, last, children, coupling, downward=True)
+        return Family(
+            Laws(lows=children.lows, offsets=children.offsets, values=solved.marginals),
+            Laws(lows=children.lows, offsets=children.offsets, values=solved.messages),
+            Laws(lows=coupling.lows, offsets=coupling.offsets, values=solved.sums),
+        )
+
+    def _solve(
+        self, level: int, first: int, last: int, children: Laws, coupling: Laws, *, downward: bool
+    ) -> coupled.Level:
+        groups = self.hierarchy.offsets[level][first : last + 1]
+        return coupled.level(
+            children.values,
+            children.offsets,
+            lows=children.lows,
+            groups=groups - groups[0],
+            couplings=coupling.values,
+            coupling_offsets=coupling.offsets,
+            coupling_lows=coupling.lows,
+            downward=downward,
+        )
+
+    def steps(self, level: int, parent: int, children: Laws) -> Steps:
+        """A single step, of the children as they are."""
+        del level, parent
+        everyone = np.arange(children.nodes)
+        bounds = np.array([0, children.nodes])
+        return laid_out(children, everyone, bounds, children.lows, children.highs)
+
+    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Measured | None":
+        """Twice the depth at every node that was touched; None when no window grows.
+
+        Mass at 0 or at the end of the prior is no reason: nothing lies beyond.
+        """
+        upper = self.prior.upper
+        depths = []
+        for level, (low, high) in enumerate(touched):
+            last = level == len(self.hierarchy.offsets) and upper is not None
+            more = (low & (self.lows[level] > 0)) | (high & ~(last & (self.highs[level] == upper)))
+            depths.append(np.where(more, 2 * self.depths[level], self.depths[level]))
+        wider = measured(self.hierarchy, self.seen, self.prior, depths=depths)
+        same = all(
+            np.array_equal(a, b) and np.array_equal(c, d)
+            for a, b, c, d in zip(self.lows, wider.lows, self.highs, wider.highs, strict=True)
+        )
+        return None if same else wider
+
+
+def measured(
+    hierarchy: Hierarchy,
+    seen: Sequence[Sequence[Seen]],
+    prior: Prior,
+    *,
+    depths: Sequence[FloatArray] | None = None,
+) -> Measured:
+    """Ties of a hierarchy whose levels have these values, in windows of the given depths."""
+    depths = depths or [np.full(size, DEPTH) for size in hierarchy.sizes]
+    lows: list[IntArray] = []
+    highs: list[IntArray] = []
+    for level in range(len(hierarchy.offsets), -1, -1):
+        low, high = _window(seen[level], depths[level])
+        if level == len(hierarchy.offsets):
+            low, high = _within(low, high, prior.upper)
+        else:
+            low, high = _below(low, high, hierarchy.offsets[level], lows[-1], highs[-1])
+        lows.append(low)
+        highs.append(high)
+    return Measured(
+        hierarchy=hierarchy,
+        seen=tuple(tuple(each) for each in seen),
+        prior=prior,
+        depths=tuple(depths),
+        lows=tuple(reversed(lows)),
+        highs=tuple(reversed(highs)),
+    )
+
+
+def _window(seen: Sequence[Seen], depth: FloatArray) -> tuple[IntArray, IntArray]:
+    """The hull of the values of each node, wider by the shortest reach of their noises."""
+    if not seen:
+        return np.zeros(len(depth), np.int64), np.full(len(depth), np.iinfo(np.int64).max)
+    ends = [each.window(depth) for each in seen]
+    far = np.min([each.noise.reach(depth) for each in seen], axis=0)
+    values = np.stack([each.values for each in seen])
+    if len(seen) == 1:
+        return ends[0]
+    return np.maximum(values.min(0) - far, 0), np.maximum(values.max(0), 0) + far
+
+
+def _within(low: IntArray, high: IntArray, upper: int | None) -> tuple[IntArray, IntArray]:
+    """Windows of cells, cut where the prior ends."""
+    if upper is None:
+        return low, high
+    return np.minimum(low, upper), np.minimum(high, upper)
+
+
+def _below(
+    low: IntArray, high: IntArray, offsets: IntArray, lows: IntArray, highs: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Windows of parents, cut to what their children can add up to where the two meet."""
+    least = np.add.reduceat(lows, offsets[:-1])
+    most = np.add.reduceat(highs, offsets[:-1])
+    meet = (low <= most) & (least <= high)
+    return (
+        np.where(meet, np.maximum(low, least), low),
+        np.where(meet, np.minimum(high, most), high),
+    )

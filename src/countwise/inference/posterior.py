@@ -1,0 +1,124 @@
+"""The posterior of all true counts of a release, and the answers it gives."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.inference.combinations import Combination
+from countwise.inference.draws import Draws
+from countwise.inference.judgement import Probability
+from countwise.inference.names import find, level_names, path_name
+from countwise.inference.summaries import Law, Summaries
+from countwise.tables.hierarchy import Hierarchy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node(Law):
+    """The posterior of one node's true count."""
+
+    path: str
+    level: str
+    released: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior:
+    """What a release says about the true counts; `route` and `prior` say how it was found.
+
+    `Computed` knows it exactly, `Sampled` by draws.
+    """
+
+    released: tuple[IntArray, ...] | None
+    route: str
+    prior: str
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree of counts."""
+        raise NotImplementedError
+
+    @property
+    def diagnostics(self) -> str:
+        """What a sampler says about itself; nothing when there was none."""
+        return ""
+
+    def summaries(
+        self, level: int, *, probability: float = 0.95, interval: str = "highest"
+    ) -> Summaries:
+        """Mean, mode, deviation and interval of every node of a level."""
+        raise NotImplementedError
+
+    def draws(self, count: int, *, rng: np.random.Generator) -> Draws:
+        """Joint draws of all counts; in every draw, children add up to their parents."""
+        raise NotImplementedError
+
+    def law(self, expression: str, *, rng: np.random.Generator | None = None) -> Law:
+        """The law of a sum such as "A + B - 2*C", exact for siblings, else from draws."""
+        raise NotImplementedError
+
+    def probability(self, statement: str, *, rng: np.random.Generator | None = None) -> Probability:
+        """The probability of a statement such as "A > B": exact for siblings, else from draws."""
+        raise NotImplementedError
+
+    def top(self, count: int = 10, *, parent: str = "total") -> list[Combination]:
+        """The most probable combinations of the true counts of a parent's children."""
+        raise NotImplementedError
+
+    def joint_mode(self) -> tuple[IntArray, ...]:
+        """The most probable combination of all counts, level by level."""
+        raise NotImplementedError
+
+    def _law(self, level: int, place: int) -> tuple[int, FloatArray]:
+        raise NotImplementedError
+
+    def node(self, name: str) -> Node:
+        """One node, by its path such as "North/A" or by a label that occurs once."""
+        return self.node_at(*find(self.hierarchy, name))
+
+    def node_at(self, level: int, place: int) -> Node:
+        """One node, by its level and its position there."""
+        low, chances = self._law(level, place)
+        return Node(
+            low=low,
+            chances=chances / chances.sum(),
+            path=path_name(self.hierarchy, level, place),
+            level=self.hierarchy.levels[level],
+            released=None if self.released is None else int(self.released[level][place]),
+        )
+
+    def table(self, *, probability: float = 0.95, interval: str = "highest") -> pl.DataFrame:
+        """One row a node of every level, root first."""
+        frames = []
+        for level in range(len(self.hierarchy.sizes)):
+            found = self.summaries(level, probability=probability, interval=interval)
+            known = {} if self.released is None else {"released": self.released[level]}
+            columns = found._asdict()
+            columns["probability"] = columns.pop("chance")
+            frames.append(self.hierarchy.frame(level, **known, **columns))
+        return pl.concat(frames)
+
+    def records(
+        self, *, probability: float = 0.95, interval: str = "highest"
+    ) -> Iterator[dict[str, object]]:
+        """One plain record a node, root first."""
+        for level, name in enumerate(self.hierarchy.levels):
+            found = self.summaries(level, probability=probability, interval=interval)
+            for i, path in enumerate(level_names(self.hierarchy, level)):
+                yield {
+                    "path": path,
+                    "level": name,
+                    "released": None if self.released is None else int(self.released[level][i]),
+                    "mean": float(found.mean[i]),
+                    "mode": int(found.mode[i]),
+                    "sd": float(found.sd[i]),
+                    "lower": int(found.lower[i]),
+                    "upper": int(found.upper[i]),
+                    "probability": float(found.chance[i]),
+                }
+
+    def sum(self, names: Sequence[str], *, rng: np.random.Generator | None = None) -> Law:
+        """The law of the sum over a set of nodes."""
+        return self.law(" + ".join(f'"{name}"' for name in names), rng=rng)

@@ -1,0 +1,146 @@
+"""Inference from adjusted counts alone: the exact route of each adjustment, and when to sample."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from countwise.arrays import IntArray
+from countwise.errors import InputError
+from countwise.inference.adjusted import Adjusted
+from countwise.inference.apportioned import apportioned
+from countwise.inference.dealt import dealt
+from countwise.inference.evidence import How, Seen
+from countwise.inference.gibbs import Making, run
+from countwise.inference.makings import ByClip
+from countwise.inference.measured import measured
+from countwise.inference.noise import Noise, reach
+from countwise.inference.priors import Prior
+from countwise.inference.sampled import Sampled
+from countwise.inference.sharing import ByDraw, ByMode, ByRedraw
+from countwise.inference.tree import Ties
+from countwise.progress import Tell
+from countwise.tables.hierarchy import Hierarchy
+
+ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
+COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
+CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
+ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """Counts as published, the noise behind them, and how they were made from noisy counts."""
+
+    hierarchy: Hierarchy
+    counts: tuple[IntArray, ...]
+    order: tuple[IntArray, ...]
+    noise: tuple[Noise, ...]
+    adjust: str
+    total: str = "independent"
+
+    def root(self) -> Seen:
+        """What the released total says about the true one."""
+        how: How = "redrawn" if self.adjust == "draw-1" else "clipped"
+        return Seen(noise=self.noise[0], values=self.counts[0], how=how)
+
+
+def exact_route(published: Published, prior: Prior) -> tuple[Ties, str] | None:
+    """Ties for exact messages and the route in words; None where there is no exact route."""
+    hierarchy, counts, noise = published.hierarchy, published.counts, published.noise
+    if published.adjust == "clipped":
+        cells = Seen(noise=noise[-1], values=counts[-1], how="clipped")
+        above: list[list[Seen]] = [[] for _ in hierarchy.offsets]
+        return measured(hierarchy, [*above, [cells]], prior), "clipped counts, exact"
+    if published.total != "independent":
+        return None
+    if published.adjust == "mode":
+        ties: Ties = apportioned(
+            hierarchy,
+            counts,
+            order=published.order,
+            noise=noise,
+            root=published.root(),
+            prior=prior,
+        )
+        return ties, "published counts, mixture over cuts, exact"
+    if published.adjust in ("draw-1", "draw-2"):
+        ties = dealt(
+            hierarchy,
+            counts,
+            noise=noise,
+            root=published.root(),
+            prior=prior,
+            algorithm=int(published.adjust[-1]),
+        )
+        return ties, "published counts, quadrature over the scale, exact"
+    raise InputError(
+        f"nothing is known of how {published.adjust!r} makes counts from noisy ones. To fix, infer "
+        "from the published noisy counts: --from measurements."
+    )
+
+
+def cost(ties: Ties) -> float:
+    """About how many elementary operations an exact route takes."""
+    if not isinstance(ties, Adjusted):
+        return 0.0
+    total = 0.0
+    for level, offsets in enumerate(ties.hierarchy.offsets):
+        least, most = ties.ranges.sums[level]
+        wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
+        width = np.maximum.reduceat(wide, offsets[:-1]) + (
+            ties.ranges.highs[level] - ties.ranges.lows[level]
+        )
+        depth = np.log2(np.diff(offsets) + 1.0)
+        total += float(((most - least) * width * np.log2(width) * depth).sum())
+    return total
+
+
+def making(published: Published) -> Making:
+    """How the Gibbs sampler sees the release."""
+    if published.adjust == "clipped":
+        return ByClip(hierarchy=published.hierarchy, counts=published.counts)
+    kinds = {"mode": ByMode, "draw-1": ByRedraw, "draw-2": ByDraw}
+    if published.adjust == "draw-1" and published.total == "summed":
+        raise InputError(
+            "the counts of a draw-1 release with a summed total have no route. To fix, infer from "
+            "the published noisy counts: --from measurements."
+        )
+    return kinds[published.adjust](
+        hierarchy=published.hierarchy,
+        counts=published.counts,
+        order=published.order,
+        noise=published.noise,
+        root=published.root(),
+        summed=published.total == "summed",
+    )
+
+
+def sample(
+    hierarchy: Hierarchy,
+    noise: tuple[Noise, ...],
+    making: Making,
+    prior: Prior,
+    *,
+    released: tuple[IntArray, ...] | None,
+    route: str,
+    rng: np.random.Generator | None,
+    tell: Tell,
+) -> Sampled:
+    """The posterior by the Gibbs sampler."""
+    if rng is None:
+        raise InputError(
+            "this release needs draws of a sampler. To fix, give rng=numpy.random.default_rng()."
+        )
+    tell("sampling")
+    widest = 2 * max(reach(law, 30.0) for each in noise for law in each.laws) + 1
+    chains = run(
+        hierarchy,
+        noise,
+        making,
+        prior,
+        chains=int(np.clip(ENTRIES // widest, 8, CHAINS)),
+        sweeps=SWEEPS,
+        warmup=WARMUP,
+        rng=rng,
+    )
+    return Sampled(chains=chains, released=released, route=route, prior=prior.words())

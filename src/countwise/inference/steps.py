@@ -1,0 +1,86 @@
+"""The children of one parent as a mixture: weights that change from step to step.
+
+A step is a cut of an apportionment, or a node of a quadrature. Piece q belongs to the child
+``components[q]``: its weight at count x is the child's upward message times ``chances``, the
+probability of what was released of the child when its true count is x.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.inference.laws import Laws, grid
+from countwise.kernels.mixture import mixture, mixture_draws_given, mixture_sums
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """Pieces in the layout of `kernels.mixture`, and where each value sits in the children's."""
+
+    components: IntArray
+    bounds: IntArray
+    lows: IntArray
+    offsets: IntArray
+    chances: FloatArray
+    places: IntArray
+
+    def weights(self, children: Laws) -> FloatArray:
+        """Messages times chances."""
+        return np.asarray(children.values[self.places] * self.chances)
+
+    def layout(self) -> dict[str, Any]:
+        """The keywords that every function of `kernels.mixture` takes."""
+        return {"lows": self.lows, "components": self.components, "bounds": self.bounds}
+
+    def sums(self, children: Laws, low: int, coupling: FloatArray) -> FloatArray:
+        """The law of the parent's count when `coupling` holds of it; zero if impossible."""
+        return mixture_sums(
+            self.weights(children),
+            self.offsets,
+            **self.layout(),
+            coupling=coupling,
+            coupling_low=low,
+        )[0]
+
+    def solve(
+        self, children: Laws, low: int, coupling: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Marginals and messages in the layout of the children, and the law of their sum."""
+        found = mixture(
+            self.weights(children),
+            self.offsets,
+            **self.layout(),
+            coupling=coupling,
+            coupling_low=low,
+        )
+        size = len(children.values)
+        told = np.bincount(self.places, found.messages * self.chances, size)
+        marginals = np.bincount(self.places, found.marginals, size)
+        return np.asarray(marginals, np.float64), np.asarray(told, np.float64), found.sums
+
+    def split(self, children: Laws, sums: IntArray, rng: np.random.Generator) -> IntArray:
+        """A draw of the children for each given sum, one a row."""
+        return mixture_draws_given(
+            sums, self.weights(children), offsets=self.offsets, **self.layout(), rng=rng
+        )
+
+
+def laid_out(
+    children: Laws, components: IntArray, bounds: IntArray, lows: IntArray, highs: IntArray
+) -> Steps:
+    """Pieces on the given windows, cut to those of the children, with chances of one."""
+    low = np.clip(lows, children.lows[components], children.highs[components])
+    high = np.clip(highs, low, children.highs[components])
+    offsets = np.concatenate([[0], np.cumsum(high - low + 1)])
+    start = children.offsets[components] - children.lows[components]
+    x = grid(low, offsets)
+    return Steps(
+        components=components,
+        bounds=bounds,
+        lows=low,
+        offsets=offsets,
+        chances=np.ones(len(x)),
+        places=x + np.repeat(start, high - low + 1),
+    )

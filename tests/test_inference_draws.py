@@ -1,0 +1,131 @@
+"""Posteriors from counts dealt at random and from clipped counts, against brute force."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import gammaln, xlogy
+
+import countwise as cw
+from cases import tree
+from countwise.arrays import FloatArray
+from countwise.inference.dealt import dealt, quadrature
+from countwise.inference.evidence import Seen
+from countwise.inference.noise import same_noise
+from countwise.inference.priors import Uniform
+from countwise.inference.tree import solve
+from countwise.privacy.laws import Geometric, IntegerLaw
+from posteriors import clipped_chances, sum_grid
+
+
+def redrawn_chances(law: IntegerLaw, tops: int, reach: int) -> FloatArray:
+    """P(v | N), N = 0..tops, v = 0..tops + 2·reach: noise, then a posterior draw, term by term."""
+    table = np.zeros((tops + 1, tops + 2 * reach + 1))
+    for n in range(-reach, tops + reach + 1):
+        draw = law.pmf(np.arange(table.shape[1]) - n)
+        draw = draw / draw.sum()
+        table += np.outer(law.pmf(n - np.arange(tops + 1)), draw)
+    return table
+
+
+def dealt_likelihood(k: list[int], chances: list[FloatArray]) -> FloatArray:
+    """P(k | N): multinomial probabilities averaged over every v."""
+    v = np.stack(np.meshgrid(*(np.arange(c.shape[1]) for c in chances), indexing="ij"), axis=-1)
+    v = np.where(v.sum(axis=-1, keepdims=True) == 0, 1, v)
+    shares = v / v.sum(axis=-1, keepdims=True)
+    ways = gammaln(sum(k) + 1) - gammaln(np.array(k) + 1).sum()
+    found = np.exp(ways + xlogy(np.array(k), shares).sum(axis=-1))
+    for each in chances:
+        found = np.tensordot(found, each, axes=([0], [1]))
+    return found
+
+
+@pytest.mark.parametrize("adjust", ["draw-1", "draw-2"])
+@pytest.mark.parametrize(
+    ("k", "epsilon", "total_epsilon"),
+    [
+        ([2, 3], "1.5", "1"),
+        ([0, 4], "2", "0.5"),
+        ([0, 0], "2", "1"),
+        ([5], "2", "1"),
+        ([1, 0, 2], "3", "2"),
+    ],
+)
+def test_dealt_counts_against_all_combinations(
+    k: list[int], epsilon: str, total_epsilon: str, adjust: str
+) -> None:
+    tops, size = 7, len(k)
+    law = Geometric(scale=1 / Fraction(epsilon))
+    root = Geometric(scale=1 / Fraction(total_epsilon))
+    reach = int(30 / float(epsilon))
+    if adjust == "draw-2":
+        chances = clipped_chances(law, tops, reach)
+        total = clipped_chances(root, size * tops, sum(k))[:, sum(k)]
+    else:
+        chances = redrawn_chances(law, tops, reach)
+        total = redrawn_chances(root, size * tops, int(30 / float(total_epsilon)))[:, sum(k)]
+    likelihood = dealt_likelihood(k, [chances] * size) if sum(k) else np.ones([tops + 1] * size)
+    joint = likelihood * total[sum_grid([tops + 1] * size)]
+    post = cw.infer_counts(
+        k, epsilon=epsilon, total_epsilon=total_epsilon, adjust=adjust, prior=Uniform(tops)
+    )
+    for s, name in enumerate(post.hierarchy.labels[0]):
+        others = tuple(i for i in range(size) if i != s)
+        expected = joint.sum(axis=others) / joint.sum()
+        found = [post.node(name).pmf(x) for x in range(tops + 1)]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_a_dealt_tree_against_all_combinations() -> None:
+    hierarchy, tops = tree(2, 2), 3
+    counts = (np.array([5]), np.array([2, 3]), np.array([0, 2, 1, 2]))
+    laws = [Geometric(scale=Fraction(1, e)) for e in (1, 2, 3)]
+    above, cell = clipped_chances(laws[1], 2 * tops, 14), clipped_chances(laws[2], tops, 10)
+    middle = dealt_likelihood([2, 3], [above] * 2)
+    left, right = dealt_likelihood([0, 2], [cell] * 2), dealt_likelihood([1, 2], [cell] * 2)
+    pairs = sum_grid([tops + 1] * 2)
+    first, second = pairs[:, :, None, None], pairs[None, None]
+    root = clipped_chances(laws[0], 4 * tops, 5)[:, 5]
+    joint = left[:, :, None, None] * right[None, None] * middle[first, second]
+    joint = joint * root[first + second]
+    noise = tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True))
+    seen = Seen(noise=noise[0], values=counts[0], how="clipped")
+    ties = dealt(hierarchy, counts, noise=noise, root=seen, prior=Uniform(tops), algorithm=2)
+    cells = next(solve(ties).marginals(2))
+    for s in range(4):
+        low, law = cells.one(s)
+        expected = joint.sum(axis=tuple(i for i in range(4) if i != s)) / joint.sum()
+        np.testing.assert_allclose(law, expected[low : low + len(law)], atol=1e-9)
+
+
+def test_table_4_of_the_draft() -> None:
+    """Wang 2020, Table 4: the order of its ten rows; its 0.03 is conditional on N = 607."""
+    post = cw.infer_counts([250, 357], epsilon=1, total_epsilon=1, adjust="draw-2")
+    found = post.top(10)
+    assert [each.counts[0] for each in found] == [250, 251, 249, 252, 248, 253, 247, 254, 246, 255]
+    assert [round(each.probability, 3) for each in found[:3]] == [0.015] * 3
+    given_total = [each.probability / post.node("total").pmf(607) for each in found]
+    printed = [0.03, 0.03, 0.03, 0.03, 0.03]
+    assert [round(p, 2) for p in given_total[:5]] == printed
+
+
+@pytest.mark.parametrize("total", [1, 2, 7, 40, 1000, 10**6])
+def test_quadrature_gives_the_power_of_the_sum(total: int) -> None:
+    u, logs = quadrature(total, 0.8 * total, 1.3 * total, 42.0)
+    for sum_v in (0.85 * total, float(total), 1.25 * total):
+        terms = logs - u * sum_v
+        found = terms.max() + np.log(np.exp(terms - terms.max()).sum())
+        assert found == pytest.approx(-total * np.log(sum_v), abs=1e-9 + 1e-15 * total)
+
+
+def test_clipped_counts_one_by_one() -> None:
+    post = cw.infer_counts([3, 0], epsilon=1, total_epsilon=1, adjust="clipped", prior="uniform:40")
+    law = Geometric(scale=Fraction(1))
+    chances = clipped_chances(law, 40, 3)
+    for name, k in (("N1", 3), ("N2", 0)):
+        expected = chances[:, k] / chances[:, k].sum()
+        found = [post.node(name).pmf(x) for x in range(41)]
+        np.testing.assert_allclose(found, expected, atol=1e-13)
+    total = np.convolve(chances[:, 3], chances[:, 0])
+    found = [post.node("total").pmf(x) for x in range(30)]
+    np.testing.assert_allclose(found, (total / total.sum())[:30], atol=1e-12)
