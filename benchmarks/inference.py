@@ -19,11 +19,11 @@ import countwise as cw
 from countwise.arrays import FloatArray
 from countwise.inference.diagnostics import effective_size
 from countwise.inference.gibbs import run
-from countwise.inference.noise import same_noise
-from countwise.inference.priors import Uniform
 from countwise.inference.published import Published, making
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
+from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.priors import Uniform
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.reading import read_public_counts
 

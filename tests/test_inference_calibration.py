@@ -15,13 +15,13 @@ from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.mode import Mode
 from countwise.adjust.topdown import ranks
 from countwise.arrays import IntArray
-from countwise.inference.noise import same_noise
 from countwise.inference.posterior import Posterior
-from countwise.inference.priors import NegativeBinomial
 from countwise.inference.published import Published
 from countwise.inference.routes import infer_measurements, infer_published
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
+from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.priors import NegativeBinomial
 from countwise.tables.hierarchy import Hierarchy
 
 PRIOR = NegativeBinomial(12.0, 1.5)

@@ -10,11 +10,11 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.inference.dealt import dealt, quadrature
-from countwise.inference.evidence import Seen
-from countwise.inference.noise import same_noise
-from countwise.inference.priors import Uniform
-from countwise.inference.tree import solve
 from countwise.privacy.laws import Geometric, IntegerLaw
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.priors import Uniform
+from countwise.sumproduct.tree import solve
 from posteriors import clipped_chances, sum_grid
 
 

@@ -11,10 +11,10 @@ from cases import tree
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.errors import InputError
 from countwise.inference.diagnostics import effective_size, split_rhat
-from countwise.inference.priors import Uniform
 from countwise.inference.sampled import Sampled
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
+from countwise.sumproduct.priors import Uniform
 from posteriors import leads_to
 
 

@@ -11,10 +11,13 @@ import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.evidence import Seen
-from countwise.inference.measured import measured
-from countwise.inference.noise import mixed_noise
-from countwise.inference.priors import (
+from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
+from countwise.privacy.measurements import Measurements
+from countwise.release.run import release
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.measured import measured
+from countwise.sumproduct.noise import mixed_noise
+from countwise.sumproduct.priors import (
     Compositions,
     NegativeBinomial,
     Pmf,
@@ -23,10 +26,7 @@ from countwise.inference.priors import (
     Shares,
     Uniform,
 )
-from countwise.inference.tree import solve
-from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.measurements import Measurements
-from countwise.release.run import release
+from countwise.sumproduct.tree import solve
 from countwise.tables.confidential import Confidential
 from countwise.tables.reading import read_public_counts
 from posteriors import sum_grid

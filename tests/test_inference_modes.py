@@ -11,16 +11,16 @@ from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.inference.apportioned import DEPTH, Apportioned, apportioned
 from countwise.inference.computed import Computed
-from countwise.inference.evidence import Seen
-from countwise.inference.noise import same_noise
 from countwise.inference.printed import infer_counts
-from countwise.inference.priors import Poisson, Uniform
 from countwise.inference.published import Published
 from countwise.inference.routes import infer_published
-from countwise.inference.tree import solve
 from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, RoundedLaplace
 from countwise.release.plan import Plan
 from countwise.release.run import release
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.priors import Poisson, Uniform
+from countwise.sumproduct.tree import solve
 from countwise.tables.confidential import Confidential
 from posteriors import clipped_chances, mode_likelihood, sum_grid
 

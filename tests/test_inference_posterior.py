@@ -12,11 +12,11 @@ from cases import tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
-from countwise.inference.laws import Laws, from_logs
 from countwise.inference.posterior import Posterior
 from countwise.inference.summaries import Law, summarise
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
+from countwise.sumproduct.laws import Laws, from_logs
 
 LAW = Geometric(scale=Fraction(1))
 
@@ -218,8 +218,8 @@ def test_tables_hold_every_node() -> None:
 def test_large_levels_are_solved_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """With tiny chunks and nothing kept, the answers are the same."""
     expected = tree_posterior().table()
-    monkeypatch.setattr("countwise.inference.tree.CHUNK", 2)
-    monkeypatch.setattr("countwise.inference.tree.KEPT", 0)
+    monkeypatch.setattr("countwise.sumproduct.tree.CHUNK", 2)
+    monkeypatch.setattr("countwise.sumproduct.tree.KEPT", 0)
     post = tree_posterior()
     assert isinstance(post, Computed)
     assert list(post.solved.kept) == [0]

@@ -15,13 +15,13 @@ import numpy as np
 from countwise.adjust.cellprior import CellPrior, fit_prior
 from countwise.adjust.leastsquares import project_down
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.evidence import Seen
-from countwise.inference.laws import Laws
-from countwise.inference.measured import measured
-from countwise.inference.noise import same_noise
-from countwise.inference.priors import Independent
-from countwise.inference.tree import Solved, solve
 from countwise.privacy.measurements import Measurements
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.measured import measured
+from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.priors import Independent
+from countwise.sumproduct.tree import Solved, solve
 from countwise.tables.hierarchy import Hierarchy
 
 FEWEST_CELLS = 30  # a pool smaller than this learns from all cells instead

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from countwise.arrays import IntArray
-from countwise.inference.evidence import Seen
-from countwise.inference.laws import Laws, from_logs, grid, window_offsets
-from countwise.inference.noise import Noise
-from countwise.inference.priors import Prior
 from countwise.inference.ranges import Ranges
-from countwise.inference.steps import Steps
-from countwise.inference.tree import Family
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
+from countwise.sumproduct.noise import Noise
+from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.steps import Steps
+from countwise.sumproduct.tree import Family
 from countwise.tables.hierarchy import Hierarchy
 
 

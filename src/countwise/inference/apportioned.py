@@ -13,13 +13,13 @@ import numpy as np
 
 from countwise.arrays import BoolArray, IntArray
 from countwise.inference.adjusted import Adjusted
-from countwise.inference.evidence import Seen
-from countwise.inference.laws import Laws, grid
-from countwise.inference.noise import Noise
-from countwise.inference.priors import Prior
 from countwise.inference.ranges import apportioned_shares, ranges
-from countwise.inference.steps import Steps, laid_out
 from countwise.kernels.cuts import enumerate_cuts, is_equal_split
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.laws import Laws, grid
+from countwise.sumproduct.noise import Noise
+from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.steps import Steps, laid_out
 from countwise.tables.hierarchy import Hierarchy
 
 DEPTH = 33.0  # windows end where the likelihood is exp(-33) of its largest value

@@ -8,10 +8,10 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.laws import Laws
-from countwise.inference.steps import Steps
-from countwise.inference.tree import Solved
 from countwise.kernels.mixture import mixture_sums
+from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.steps import Steps
+from countwise.sumproduct.tree import Solved
 
 GRID = 200_000  # combinations that are all tried
 MOST = 200  # siblings beyond which no combination has a probability worth listing

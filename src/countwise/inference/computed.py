@@ -11,12 +11,12 @@ from countwise.inference.draws import Draws, draw
 from countwise.inference.jointmode import joint_mode
 from countwise.inference.judgement import Probability, estimate, evaluated, holds, judged
 from countwise.inference.linear import linear_law
-from countwise.inference.measured import Measured
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
 from countwise.inference.summaries import Law, Summaries, summarise
-from countwise.inference.tree import Solved
+from countwise.sumproduct.measured import Measured
+from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
 
 DRAWS = 20_000  # for what has to be estimated

@@ -19,13 +19,13 @@ from scipy.special import gammaln
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.inference.adjusted import Adjusted
-from countwise.inference.evidence import Seen, redrawn
-from countwise.inference.laws import Laws
-from countwise.inference.noise import Noise, reach
-from countwise.inference.priors import Prior
 from countwise.inference.ranges import dealt_shares, ranges, rates
-from countwise.inference.steps import Steps, laid_out
 from countwise.privacy.laws import IntegerLaw
+from countwise.sumproduct.evidence import Seen, redrawn
+from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.noise import Noise, reach
+from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.steps import Steps, laid_out
 from countwise.tables.hierarchy import Hierarchy
 
 DEPTH = 42.0

@@ -8,7 +8,7 @@ import numpy as np
 from countwise.arrays import IntArray
 from countwise.errors import InputError
 from countwise.inference.names import find, level_names
-from countwise.inference.tree import Solved
+from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
 
 

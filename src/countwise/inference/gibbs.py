@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.noise import Noise, reach
-from countwise.inference.priors import Prior
 from countwise.privacy.laws import IntegerLaw
+from countwise.sumproduct.noise import Noise, reach
+from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy
 
 DEPTH = 30.0

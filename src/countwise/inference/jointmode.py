@@ -7,9 +7,9 @@ count of its root; down, every parent's count is split at its best.
 import numpy as np
 
 from countwise.arrays import IntArray
-from countwise.inference.laws import Laws, joined
-from countwise.inference.tree import Solved
 from countwise.kernels import coupled
+from countwise.sumproduct.laws import Laws, joined
+from countwise.sumproduct.tree import Solved
 
 
 def joint_mode(solved: Solved) -> tuple[IntArray, ...]:

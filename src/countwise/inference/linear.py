@@ -11,12 +11,12 @@ from math import lcm
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.laws import Laws
 from countwise.inference.statements import Linear
-from countwise.inference.steps import Steps
 from countwise.inference.summaries import Law
-from countwise.inference.tree import Solved
 from countwise.kernels import coupled
+from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.steps import Steps
+from countwise.sumproduct.tree import Solved
 
 MOST_PAIRS = 2e8
 MOST_PIECES = 3e5

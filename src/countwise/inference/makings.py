@@ -7,9 +7,9 @@ import numpy as np
 
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.evidence import Seen
-from countwise.inference.noise import Noise, reach
 from countwise.privacy.laws import IntegerLaw
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.noise import Noise, reach
 from countwise.tables.hierarchy import Hierarchy
 
 

@@ -7,14 +7,14 @@ import polars as pl
 
 from countwise.arrays import IntArray, frozen
 from countwise.errors import InputError, ReleaseError
-from countwise.inference.noise import mixed_noise, same_noise
 from countwise.inference.posterior import Posterior
-from countwise.inference.priors import Prior
 from countwise.inference.published import ADJUSTMENTS, Published
 from countwise.inference.routes import infer_published
 from countwise.privacy.epsilon import Number, exact, one_of
 from countwise.privacy.laws import LAWS
 from countwise.progress import Tell, silent
+from countwise.sumproduct.noise import mixed_noise, same_noise
+from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy, build
 
 

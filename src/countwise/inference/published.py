@@ -9,16 +9,16 @@ from countwise.errors import InputError
 from countwise.inference.adjusted import Adjusted
 from countwise.inference.apportioned import apportioned
 from countwise.inference.dealt import dealt
-from countwise.inference.evidence import How, Seen
 from countwise.inference.gibbs import Making, run
 from countwise.inference.makings import ByClip
-from countwise.inference.measured import measured
-from countwise.inference.noise import Noise, reach
-from countwise.inference.priors import Prior
 from countwise.inference.sampled import Sampled
 from countwise.inference.sharing import ByDraw, ByMode, ByRedraw
-from countwise.inference.tree import Ties
 from countwise.progress import Tell
+from countwise.sumproduct.evidence import How, Seen
+from countwise.sumproduct.measured import measured
+from countwise.sumproduct.noise import Noise, reach
+from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.tree import Ties
 from countwise.tables.hierarchy import Hierarchy
 
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")

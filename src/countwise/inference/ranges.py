@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import lambertw
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.inference.evidence import Seen
-from countwise.inference.noise import Noise
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.noise import Noise
 from countwise.tables.hierarchy import Hierarchy
 
 DEEPEST = 1500.0

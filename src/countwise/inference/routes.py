@@ -9,12 +9,8 @@ from countwise.adjust.topdown import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
-from countwise.inference.evidence import Seen
 from countwise.inference.makings import Known
-from countwise.inference.measured import measured
-from countwise.inference.noise import Noise, same_noise
 from countwise.inference.posterior import Posterior
-from countwise.inference.priors import Prior, Uniform, read_prior
 from countwise.inference.published import (
     COSTLIEST,
     Published,
@@ -23,12 +19,16 @@ from countwise.inference.published import (
     making,
     sample,
 )
-from countwise.inference.tree import Solved, Ties, solve
 from countwise.privacy.epsilon import one_of
 from countwise.privacy.laws import IntegerLaw
 from countwise.privacy.measurements import Measurements
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts, read_release
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.measured import measured
+from countwise.sumproduct.noise import Noise, same_noise
+from countwise.sumproduct.priors import Prior, Uniform, read_prior
+from countwise.sumproduct.tree import Solved, Ties, solve
 from countwise.tables.hierarchy import Hierarchy
 
 SOURCES = ("sharpest", "measurements", "counts")

@@ -13,11 +13,11 @@ from countwise.inference.diagnostics import effective_size, split_rhat
 from countwise.inference.draws import Draws
 from countwise.inference.gibbs import Chains
 from countwise.inference.judgement import Probability, estimate, evaluated, judged
-from countwise.inference.laws import Laws, joined
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
 from countwise.inference.summaries import Law, Summaries, summarise
+from countwise.sumproduct.laws import Laws, joined
 from countwise.tables.hierarchy import Hierarchy
 
 

@@ -9,11 +9,11 @@ from scipy.special import xlogy
 from countwise.adjust.draw import posterior_draws
 from countwise.adjust.topdown import share_among_children
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.evidence import redrawn
 from countwise.inference.makings import FromRoot
-from countwise.inference.noise import reach
 from countwise.kernels.cuts import is_equal_split
 from countwise.privacy.laws import IntegerLaw
+from countwise.sumproduct.evidence import redrawn
+from countwise.sumproduct.noise import reach
 
 
 @dataclass(frozen=True, kw_only=True)

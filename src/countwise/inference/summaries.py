@@ -7,8 +7,8 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.laws import Laws
 from countwise.privacy.epsilon import one_of
+from countwise.sumproduct.laws import Laws
 
 Interval = Literal["highest", "central"]
 INTERVALS = ("highest", "central")

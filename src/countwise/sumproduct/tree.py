@@ -14,9 +14,9 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.laws import Laws, joined
-from countwise.inference.steps import Steps
 from countwise.progress import Tell, silent
+from countwise.sumproduct.laws import Laws, joined
+from countwise.sumproduct.steps import Steps
 from countwise.tables.hierarchy import Hierarchy
 
 CHUNK = 8_192  # children solved at a time

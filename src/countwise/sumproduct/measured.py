@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.inference.evidence import Seen
-from countwise.inference.laws import Laws, from_logs, grid, window_offsets
-from countwise.inference.priors import Prior
-from countwise.inference.steps import Steps, laid_out
-from countwise.inference.tree import Family
 from countwise.kernels import coupled
+from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
+from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.steps import Steps, laid_out
+from countwise.sumproduct.tree import Family
 from countwise.tables.hierarchy import Hierarchy
 
 DEPTH = 45.0  # windows end where the likelihood is exp(-45) of its largest value

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.laws import Laws, grid
 from countwise.kernels.mixture import mixture, mixture_draws_given, mixture_sums
+from countwise.sumproduct.laws import Laws, grid
 
 
 @dataclass(frozen=True, kw_only=True)
