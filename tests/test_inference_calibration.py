@@ -81,10 +81,18 @@ def posterior(route: str, world: World, rng: np.random.Generator) -> Posterior:
         ("mode", (10,), 180),
         ("mode", (50,), 40),
         ("mode", (3, 2, 3), 60),
-        ("clipped", (10,), 300),
-        ("draw-2", (2,), 250),
-        ("draw-2", (10,), 60),
-        ("draw-1", (2,), 200),
+        ("clipped", (2,), 1500),
+        ("clipped", (10,), 400),
+        ("clipped", (50,), 100),
+        ("clipped", (3, 2, 3), 250),
+        ("draw-2", (2,), 900),
+        ("draw-2", (10,), 250),
+        ("draw-2", (50,), 60),
+        ("draw-2", (3, 2, 3), 90),
+        ("draw-1", (2,), 600),
+        ("draw-1", (10,), 180),
+        ("draw-1", (50,), 40),
+        ("draw-1", (3, 2, 3), 60),
     ],
 )
 def test_intervals_cover_what_they_say(route: str, shape: tuple[int, ...], worlds: int) -> None:
@@ -99,7 +107,7 @@ def test_intervals_cover_what_they_say(route: str, shape: tuple[int, ...], world
         promised.append(found.chance.mean())
     error = np.std(inside) / np.sqrt(worlds)
     assert abs(np.mean(inside) - np.mean(promised)) < max(0.01, 3 * error)
-    assert np.mean(inside) > 0.94
+    assert np.mean(inside) > 0.94 - 3 * error
 
 
 def test_a_wrong_noise_scale_is_found_out() -> None:
