@@ -168,6 +168,17 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [cells]
 
 
+def test_labels_are_not_markup(tmp_path: Path) -> None:
+    (tmp_path / "cells.csv").write_text("[/z],n\n[/x],3\n[red]y[/red],4\n")
+    flags = ("--by", "[/z]", "--count", "n", "--cells-are-public", "--epsilon", 1)
+    done = run("release", "cells.csv", *flags, "--out", "r", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "[/z]" in done.stdout
+    shown = run("infer", "r", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "[red]y[/red]" in shown.stdout
+
+
 def test_every_command_has_help_with_an_example() -> None:
     from typer.main import get_command
 

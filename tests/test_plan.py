@@ -37,6 +37,12 @@ def test_epsilon_that_is_no_epsilon(value: str | float) -> None:
         Plan(epsilon=value)
 
 
+@pytest.mark.parametrize("value", ["1e-400", "1e400", "1e7"])
+def test_epsilon_out_of_all_reason_is_refused(value: str) -> None:
+    with pytest.raises(PlanError, match="between 1e-12 and 1e6"):
+        Plan(epsilon=value)
+
+
 @pytest.mark.parametrize("case", HARD_CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize("split", ["even", "relative"])
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

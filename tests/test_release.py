@@ -198,8 +198,32 @@ def test_an_existing_folder_is_kept(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--overwrite"):
         released(HARD_CASES[0]).save(folder)
     assert (folder / "mine.txt").read_text() == "mine"
+    with pytest.raises(InputError, match="holds other things than a release"):
+        released(HARD_CASES[0]).save(folder, overwrite=True)
+    (folder / "mine.txt").unlink()
+    released(HARD_CASES[0]).save(folder, overwrite=True)
     released(HARD_CASES[0]).save(folder, overwrite=True)
     assert {path.name for path in folder.iterdir()} == FILES
+
+
+def test_a_file_is_never_replaced_by_a_folder(tmp_path: Path) -> None:
+    path = tmp_path / "cells.csv"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="is a file and is left alone"):
+        released(HARD_CASES[0]).save(path, overwrite=True)
+    assert path.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_are_never_patterns(tmp_path: Path) -> None:
+    """Of `my[1].csv` and `my1.csv` the one that was named is read, and written back."""
+    (tmp_path / "my[1].csv").write_text("part,n\na,430\n")
+    (tmp_path / "my1.csv").write_text("part,n\na,99999\n")
+    table = cw.read_counts(tmp_path / "my[1].csv", by=["part"], count="n", cells_are_public=True)
+    assert table.reveal().tolist() == [430]
+    release = cw.release(table, cw.Plan(epsilon=1))
+    release.save(tmp_path / "out[1]")
+    assert cw.read_release(tmp_path / "out[1]").manifest() == release.manifest()
 
 
 @pytest.mark.parametrize("stage", ["counts.csv", "measurements", "checking"])

@@ -332,3 +332,12 @@ def test_postgres_counts_the_same(postgres: str, tmp_path: Path) -> None:
         tabulate("people", strict, engine=postgres)
     with pytest.raises(TableError, match="counts its own tables, not files"):
         tabulate(save(frame, tmp_path), recipe(tmp_path), engine=postgres)
+
+
+def test_a_file_name_is_no_pattern_when_the_file_is_there(tmp_path: Path) -> None:
+    (tmp_path / "domain.csv").write_text("region\nN\nS\n")
+    for name, rows in (("p[1].csv", "N\nN\n"), ("p1.csv", "S\n" * 5)):
+        (tmp_path / name).write_text("region\n" + rows)
+    domain = read_domain_file(str(tmp_path / "domain.csv"), by=("region",))
+    table = tabulate(str(tmp_path / "p[1].csv"), Tabulation(domain=domain))
+    assert counts(table) == {("N",): 2}

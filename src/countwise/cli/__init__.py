@@ -1,5 +1,6 @@
 """The command line: parse, call, print. One file a command; no mathematics here."""
 
+import os
 import sys
 
 import typer
@@ -37,4 +38,13 @@ def main() -> None:
     except OSError as problem:
         place = f": {problem.filename}" if problem.filename else ""
         print(f"countwise: {problem.strerror or problem}{place}", file=sys.stderr)
+        sys.exit(1)
+    except Exception as problem:  # the message of an unforeseen fault could hold data
+        if os.environ.get("COUNTWISE_TRACEBACK"):
+            raise
+        kind = type(problem).__name__
+        print(
+            f"countwise: a fault of ours ({kind}). COUNTWISE_TRACEBACK=1 shows where.",
+            file=sys.stderr,
+        )
         sys.exit(1)

@@ -31,7 +31,7 @@ PAIRED = ("identity", "clipped", "resized", "noisefirst")
 KINDS: dict[str, type[Laplace] | type[Geometric]] = {"laplace": Laplace, "geometric": Geometric}
 
 Noise = Annotated[str, typer.Option(help="laplace (real-valued) or geometric.")]
-Seed = Annotated[int, typer.Option(help="Seed of the simulation (not of any noise).")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the simulation (not of any noise).")]
 
 
 def search(

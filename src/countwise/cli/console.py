@@ -10,8 +10,8 @@ from rich.table import Table
 
 from countwise.progress import Tell
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, markup=False, emoji=False)
+err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def print_json(data: object) -> None:

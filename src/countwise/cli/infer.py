@@ -68,8 +68,10 @@ def infer(
         list[str] | None,
         typer.Option(help="A statement to judge: 'A > B', 'A + B >= 100', 'rank(A) == 1'. Repeat."),
     ] = None,
-    top: Annotated[int, typer.Option(help="List the most probable combinations.")] = 0,
-    draws: Annotated[int, typer.Option(help="Joint draws for --draws-out.")] = 1000,
+    top: Annotated[
+        int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")
+    ] = 0,
+    draws: Annotated[int, typer.Option(min=1, help="Joint draws for --draws-out.")] = 1000,
     draws_out: Annotated[
         Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
     ] = None,
@@ -78,7 +80,7 @@ def infer(
     ] = None,
     page: Annotated[Path | None, typer.Option(help="HTML page with pictures to write.")] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Makes what is estimated from draws repeatable.")
+        int | None, typer.Option(min=0, help="Makes what is estimated from draws repeatable.")
     ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,

@@ -44,7 +44,9 @@ def plan(
     ] = None,
     count: Annotated[str, typer.Option(help="Count column of the stand-in.")] = "count",
     repetitions: Annotated[int, typer.Option(min=1, help="Simulated releases.")] = 100,
-    seed: Annotated[int, typer.Option(help="Seed of the simulation (not of any noise).")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the simulation (not of any noise).")
+    ] = 0,
     out_file: Annotated[
         Path | None,
         typer.Option("--out", help="Write the plan here, for countwise release --plan."),

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from countwise.errors import PlanError
 
+SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**6)
+
 Number = str | int | float | Decimal | Fraction
 
 
@@ -21,6 +23,11 @@ def exact(value: Number, *, what: str = "epsilon") -> Fraction:
         ) from None
     if number <= 0:
         raise PlanError(f"{what} must be positive, got {text}.")
+    if not SMALLEST <= number <= LARGEST:
+        way = "larger" if number < SMALLEST else "smaller"
+        raise PlanError(
+            f"{what} must be between 1e-12 and 1e6, got {text}. To fix, choose a {way} {what}."
+        )
     return number
 
 

@@ -15,7 +15,7 @@ from countwise.release.plan import Plan
 
 PROMISES = {
     "add-remove": "Whether or not any one person is in the records",
-    "replace-one": "Whatever any one person's data are replaced by",
+    "replace-one": "If the rows of any one person were those of another who is in the records too",
 }
 TIES = {
     "random": "Where the adjustment had to break ties, it did so by a random order that is "
@@ -28,13 +28,14 @@ def certificate(
     plan: Plan, budget: Budget, measurements: Measurements, counts: Sequence[IntArray], **about: str
 ) -> str:
     """The page, from published values only; `about` has the software version and format."""
+    at_most = "at most " if budget.joint else ""
     levels = [
         {
             "level": each.level,
             "nodes": each.nodes,
             "loss": written(each.loss),
             "scale": written(each.law.scale) if each.law.scale else "none",
-            "margin": f"±{each.law.margin(0.95):,}" if each.law.scale else "exact",
+            "margin": f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
             "moved": f"{np.abs(count - noisy).mean():,.2f}",
         }
         for each, count, noisy in zip(budget.levels, counts, measurements.noisy, strict=True)

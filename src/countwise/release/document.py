@@ -64,7 +64,9 @@ class Release:
             noisy.write_parquet(partial / "measurements.parquet")
             del noisy
             tell("checking what was written")
-            written_counts = pl.read_parquet(partial / "counts.parquet", columns=["count"])
+            written_counts = pl.read_parquet(
+                partial / "counts.parquet", columns=["count"], glob=False
+            )
             check_counts(self.hierarchy, split_levels(self.hierarchy, written_counts["count"]))
             manifest = self.manifest() | {
                 "checksums": {name: checksum(partial / name) for name in TABLES}
@@ -186,8 +188,8 @@ def read_release(folder: str | Path) -> Release:
         if checksum(folder / name) != expected:
             raise ReleaseError(f"{folder / name} was changed after the release was made.")
     by = manifest["by"]
-    table = pl.read_parquet(folder / "counts.parquet")
-    noisy = pl.read_parquet(folder / "measurements.parquet", columns=["noisy"])["noisy"]
+    table = pl.read_parquet(folder / "counts.parquet", glob=False)
+    noisy = pl.read_parquet(folder / "measurements.parquet", columns=["noisy"], glob=False)["noisy"]
     cells = table.filter(pl.col("level") == by[-1]).select(pl.col(by).cast(pl.String))
     hierarchy, _ = build(cells)
     counts = split_levels(hierarchy, table["count"])

@@ -10,9 +10,14 @@ from countwise.errors import InputError
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
-    """An existing output is never touched unless the user says so."""
+    """An existing output is never touched unless the user says so, nor a folder of other things."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already. To fix, choose another name or --overwrite.")
+    if path.is_dir() and any(path.iterdir()) and not (path / "release.json").is_file():
+        raise InputError(
+            f"{path} is a folder that holds other things than a release and is left alone. To fix, "
+            "choose another name."
+        )
 
 
 @contextmanager
@@ -26,6 +31,9 @@ def whole(path: Path, *, overwrite: bool) -> Iterator[Path]:
     hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
         yield hidden / path.name
+        if path.exists() and path.is_dir() != (hidden / path.name).is_dir():
+            kind = "folder" if path.is_dir() else "file"
+            raise InputError(f"{path} is a {kind} and is left alone. To fix, choose another name.")
         if path.exists():
             path.rename(hidden / f"{path.name}.old")
         (hidden / path.name).rename(path)

@@ -1,5 +1,6 @@
 """Engines that count records: DuckDB in process, or any database that Ibis speaks to."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -135,7 +136,8 @@ def _records(backend: Any, name: str) -> Records:
         parquet = name.lower().endswith(PARQUET)
         if not any(mark in name for mark in "*?") and not Path(name).exists():
             raise TableError(f"{name}: there is no such file.")
-        table = backend.read_parquet(name) if parquet else _csv(backend, name)
+        source = literal(name) if Path(name).exists() and backend.name == "duckdb" else name
+        table = backend.read_parquet(source) if parquet else _csv(backend, source)
         first_row = 1 if parquet else 2
         return Records(
             table=table,
@@ -144,6 +146,11 @@ def _records(backend: Any, name: str) -> Records:
             first_row=first_row if backend.name == "duckdb" and "*" not in name else None,
         )
     return Records(table=_table(backend, name), name=name, engine=backend.name, first_row=None)
+
+
+def literal(name: str) -> str:
+    """The file name for DuckDB without its pattern characters meaning anything."""
+    return re.sub(r"([*?\[])", r"[\1]", name)
 
 
 def _table(backend: Any, name: str) -> "ir.Table":

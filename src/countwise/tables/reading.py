@@ -139,7 +139,9 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _scan(path: Path) -> pl.LazyFrame:
-    return pl.scan_parquet(path) if _is_parquet(path) else pl.scan_csv(path, infer_schema=False)
+    if _is_parquet(path):
+        return pl.scan_parquet(path, glob=False)
+    return pl.scan_csv(path, infer_schema=False, glob=False)
 
 
 def column_names(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ import pyarrow.compute
 from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.errors import TableError
 from countwise.kernels.keyed_hash import ByteArray
+from countwise.tables.engines import literal
 from countwise.verification.schema import Column, Schema
 
 DATABASES = {".duckdb", ".ddb", ".db"}
@@ -99,15 +100,16 @@ def _source(
     if suffix in DATABASES:
         source = _quoted(table or "")
     elif suffix in PARQUET:
-        source = f"read_parquet({_text(str(path))})"
+        source = f"read_parquet({_text(literal(str(path)))})"
     else:
         with path.open("rb") as file:
             names = next(csv.reader([file.readline().decode("utf-8-sig")]), [])
         if len(set(names)) < len(names) or not all(names):
             raise TableError(f"{path}: the header must name every column once.")
+        file_name = _text(literal(str(path)))
         types = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
         source = (
-            f"read_csv({_text(str(path))}, auto_detect=false, header=true, delim=',', quote='\"', "
+            f"read_csv({file_name}, auto_detect=false, header=true, delim=',', quote='\"', "
             f"escape='\"', columns={{{types}}}, parallel=false, strict_mode=false, "
             "ignore_errors=true)"
         )
