@@ -87,8 +87,9 @@ def test_posterior_moments_are_those_of_brute_force() -> None:
 
 
 def test_small_cells_learn_from_each_other() -> None:
-    """Squared errors at the same noise: 6 times lower than least squares where most cells are
-    empty, 2 times lower on cells of one size, and never much worse."""
+    """Squared errors at the same noise: 4.5 times lower than least squares where most cells are
+    empty, 2 times lower on cells of one size, and little worse on the papers' tables. The
+    constants of the fitted prior were chosen on tables like these."""
     rng = np.random.default_rng(3)
     empty = np.array([0] * 200 + [500, 2000, 9000])
     fit = squared_error(LeastSquares(tie_key=1), empty, "1", 150)
