@@ -87,13 +87,14 @@ def test_posterior_moments_are_those_of_brute_force() -> None:
 
 
 def test_small_cells_learn_from_each_other() -> None:
-    """Squared errors at the same noise: 4.5 times lower than least squares where most cells are
-    empty, 2 times lower on cells of one size, and little worse on the papers' tables. The
-    constants of the fitted prior were chosen on tables like these."""
+    """Squared errors at the same noise: several times lower than least squares where most cells
+    are empty, 2 times lower on cells of one size, and little worse on the papers' tables. The
+    constants of the fitted prior were chosen on tables like these. The first ratio is 5.65 with a
+    standard deviation of 0.71 over sets of 150 releases, hence the bound."""
     rng = np.random.default_rng(3)
     empty = np.array([0] * 200 + [500, 2000, 9000])
     fit = squared_error(LeastSquares(tie_key=1), empty, "1", 150)
-    assert squared_error(EmpiricalBayes(tie_key=1), empty, "1", 150) < fit / 4.5
+    assert squared_error(EmpiricalBayes(tie_key=1), empty, "1", 150) < fit / 2.5
     alike = rng.poisson(3, 500)
     fit = squared_error(LeastSquares(tie_key=1), alike, "0.5", 30)
     assert squared_error(EmpiricalBayes(tie_key=1), alike, "0.5", 30) < fit / 2
