@@ -6,15 +6,14 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
-from countwise.privacy import opendp_backend, sampling
 from countwise.privacy.audit import SCALES, audit
 from countwise.privacy.epsilon import one_of, written
 from countwise.privacy.laws import DiscreteGaussian, Geometric, RoundedLaplace
+from countwise.release.measure import SAMPLERS
 
 app = typer.Typer(no_args_is_help=True, help="Checks to run on your own machine.")
 
 KINDS = {kind.name: kind for kind in (Geometric, RoundedLaplace, DiscreteGaussian)}
-SAMPLERS = {"exact": sampling.sample, "opendp": opendp_backend.sample}
 
 
 @app.command("noise", epilog="Example: countwise audit noise --draws 1000000")
