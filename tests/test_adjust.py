@@ -1,13 +1,18 @@
 """One contract for every adjustment, on every hard case; and the parts behind them."""
 
 from fractions import Fraction
+from functools import partial
 from math import comb
 
 import numpy as np
 import pytest
 
 from cases import HARD_CASES, Case, flat, tree
+from countwise.adjust.auto import Auto
+from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.draw import MultinomialDraw, deal, draw_from_likelihood, posterior_draws
+from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells
+from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.adjust.mode import Mode
 from countwise.adjust.topdown import share_among_children, task_bounds
@@ -43,11 +48,21 @@ METHODS = {
         rng=np.random.default_rng(1), algorithm=1, total="summed"
     ),
     "draw-2": lambda: MultinomialDraw(rng=np.random.default_rng(1), algorithm=2),
-}
+    "least-squares": lambda: LeastSquares(tie_key=7),
+    "bayes": lambda: EmpiricalBayes(tie_key=7),
+    "auto": lambda: Auto(tie_key=7),
+} | {name: partial(FromCells, estimator=ESTIMATORS[name]) for name in RELEASABLE}
 
 
-@pytest.mark.parametrize("case", HARD_CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("method", METHODS)
+PAIRS = [
+    pytest.param(method, case, id=f"{method}-{case.name}")
+    for method in METHODS
+    for case in HARD_CASES
+    if (method, case.name) != ("bayes", "epsilon tiny")  # right as well, but half a minute
+]
+
+
+@pytest.mark.parametrize(("method", "case"), PAIRS)
 def test_every_adjustment_keeps_its_promise(method: str, case: Case) -> None:
     """Whole, none negative, additive; the input untouched; the same input, the same output."""
     measurements = measured(case)
