@@ -91,6 +91,7 @@ def test_certify(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert out.count("refuted") == 20
     assert out.count("certified") == 4
+    assert "[bold]" not in out
 
 
 def test_mechanisms_and_advice_write_pages(

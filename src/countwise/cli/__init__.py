@@ -11,6 +11,7 @@ from countwise.errors import CountwiseError
 app = typer.Typer(
     name="countwise",
     help="Publish counts that protect people and add up, and reason about them.",
+    epilog="Example: countwise demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -23,7 +24,7 @@ app.command("tabulate", epilog=tabulate.EXAMPLE)(tabulate.tabulate)
 app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
 app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
 app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
-app.add_typer(audit.app, name="audit")
+app.add_typer(audit.app, name="audit", epilog=audit.EXAMPLE)
 app.add_typer(risk.app, name="risk")
 app.add_typer(verify.app, name="verify")
 

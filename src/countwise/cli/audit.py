@@ -11,12 +11,14 @@ from countwise.privacy.epsilon import one_of, written
 from countwise.privacy.laws import DiscreteGaussian, Geometric, RoundedLaplace
 from countwise.release.measure import SAMPLERS
 
+EXAMPLE = "Example: countwise audit noise --draws 1000000"
+
 app = typer.Typer(no_args_is_help=True, help="Checks to run on your own machine.")
 
 KINDS = {kind.name: kind for kind in (Geometric, RoundedLaplace, DiscreteGaussian)}
 
 
-@app.command("noise", epilog="Example: countwise audit noise --draws 1000000")
+@app.command("noise", epilog=EXAMPLE)
 def noise(
     law: Annotated[str, typer.Option(help=f"all, {', '.join(KINDS)}.")] = "all",
     sampler: Annotated[str, typer.Option("--noise", help="exact or opendp.")] = "exact",

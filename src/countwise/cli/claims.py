@@ -206,7 +206,7 @@ def _print_matrix(verdicts: list[Verdict]) -> None:
 
 
 def _print_verdict(verdict: Verdict) -> None:
-    out.print(f"[bold]{verdict.claim}: {verdict.answer}[/bold]")
+    out.print(f"{verdict.claim}: {verdict.answer}", style="bold")
     point = verdict.counterexample
     if point is not None:
         a, b = point.histogram

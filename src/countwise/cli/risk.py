@@ -187,7 +187,7 @@ def advise_on(
         options_ = [plain(asdict(o)) | {"cell_rmse": o.cell_rmse(len(cells))} for o in ranked]
         print_json({"warning": WARNING, "options": options_, "refused": refused})
         return
-    out.print(f"[bold]{WARNING}[/bold]\n")
+    out.print(f"{WARNING}\n", style="bold")
     print_table(
         ("adjustment", "noise", *(f"{level}, rmse" for level in hierarchy.levels), "cells, sse"),
         [
