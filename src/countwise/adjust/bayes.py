@@ -14,12 +14,11 @@ import numpy as np
 
 from countwise.adjust.cellprior import CellPrior, fit_prior
 from countwise.adjust.leastsquares import project_down
+from countwise.adjust.topdown import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.measured import measured
-from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.measured import seen_by
 from countwise.sumproduct.priors import Independent
 from countwise.sumproduct.tree import Solved, solve
 from countwise.tables.hierarchy import Hierarchy
@@ -41,8 +40,7 @@ class EmpiricalBayes:
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
         prior = pooled_prior(measurements, self.pool)
         means, variances = posterior_moments(solve_tree(measurements, prior))
-        hierarchy = measurements[0].hierarchy
-        return project_down(hierarchy, means, variances, tie_key=self.tie_key)
+        return project_down(floors_of(measurements[0]), means, variances, tie_key=self.tie_key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,15 +89,7 @@ def _members(hierarchy: Hierarchy, pool: str) -> tuple[IntArray, tuple[str, ...]
 
 def solve_tree(measurements: Sequence[Measurements], prior: PooledPrior) -> Solved:
     """The exact posterior of every node given all noisy counts of all levels."""
-    hierarchy = measurements[0].hierarchy
-    seen = [
-        tuple(
-            Seen(noise=same_noise(each.laws[level], size), values=each.noisy[level])
-            for each in measurements
-        )
-        for level, size in enumerate(hierarchy.sizes)
-    ]
-    return solve(measured(hierarchy, seen, prior))
+    return solve(seen_by(measurements, prior))
 
 
 def posterior_moments(solved: Solved) -> tuple[list[FloatArray], list[FloatArray]]:
