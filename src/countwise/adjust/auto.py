@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from countwise.adjust.bayes import FEWEST_CELLS, EmpiricalBayes
+from countwise.adjust.bayes import EmpiricalBayes
+from countwise.adjust.learning import FEWEST_CELLS
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.arrays import IntArray
 from countwise.privacy.measurements import Measurements

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from countwise.adjust.likelihood import LogConcave, node_modes, summed_observations
 from countwise.adjust.mode import Total
+from countwise.adjust.topdown import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
 from countwise.privacy.laws import IntegerLaw
@@ -28,14 +30,16 @@ class MultinomialDraw:
     total: Total = "independent"
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
-        hierarchy = measurements[0].hierarchy
-        counts = [self._root(measurements)]
-        for level, offsets in enumerate(hierarchy.offsets, start=1):
-            values = self._values(measurements, level)
-            counts.append(deal(offsets, counts[-1], values, rng=self.rng))
+        room, dealt = floors_of(measurements[0]), partial(deal, rng=self.rng)
+        counts = [room.root(self._root(measurements))]
+        for level in range(1, len(room.hierarchy.sizes)):
+            values = np.maximum(room.above(level, self._values(measurements, level)), 0)
+            counts.append(room.share(level, counts[-1], dealt, values))
         return tuple(counts)
 
     def _root(self, measurements: Sequence[Measurements]) -> IntArray:
+        if measurements[0].laws[0].variance == 0:
+            return measurements[0].noisy[0]
         if self.total == "summed":
             observed = summed_observations(measurements)
             if self.algorithm == 2:

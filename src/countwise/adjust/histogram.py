@@ -8,9 +8,11 @@ import numpy as np
 
 from countwise.adjust.clipped import Clipped
 from countwise.adjust.identity import Identity
+from countwise.adjust.leastsquares import project_down
 from countwise.adjust.noise import Spread
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.adjust.resized import Resized
+from countwise.adjust.topdown import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
 from countwise.privacy.measurements import Measurements
@@ -44,7 +46,8 @@ class FromCells:
     """An estimator as an adjustment: cells are estimated and rounded, all above are their sums.
 
     The noisy counts of the levels above are not used. Rounding keeps the estimated total, up to
-    one half; all but `identity` end without negative counts.
+    one half; all but `identity` end without negative counts. Where counts are exact, the
+    estimates are moved to the nearest that keep them.
     """
 
     name: ClassVar[str] = "from-cells"
@@ -56,9 +59,14 @@ class FromCells:
         measured = measurements[0]
         noisy = measured.noisy[-1].astype(np.float64)
         estimate = self.estimator(noisy, law=measured.laws[-1])
-        if self.estimator.name != SIGNED:
-            estimate = np.maximum(estimate, 0.0)
-        return measured.hierarchy.sums(rounded(estimate))
+        if self.estimator.name == SIGNED:
+            return measured.hierarchy.sums(rounded(estimate))
+        estimate = np.maximum(estimate, 0.0)
+        if measured.exact is None:
+            return measured.hierarchy.sums(rounded(estimate))
+        above = measured.hierarchy.sums(estimate)
+        cells = measured.hierarchy.sums(np.ones(len(estimate)))
+        return project_down(floors_of(measured), above, cells, tie_key=None)
 
 
 def rounded(values: FloatArray) -> IntArray:

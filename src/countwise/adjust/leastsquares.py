@@ -10,11 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from countwise.adjust.topdown import ranks, run_tasks, task_bounds
+from countwise.adjust.topdown import Floors, floors_of, ranks, run_tasks, task_bounds
 from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.projection import project_children
 from countwise.privacy.measurements import Measurements
-from countwise.tables.hierarchy import Hierarchy
 
 SMALLEST_VARIANCE = 1e-9  # stands for none, where a count is measured without noise
 
@@ -33,24 +32,26 @@ class LeastSquares:
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
         estimates, variances = upward(measurements)
-        hierarchy = measurements[0].hierarchy
-        return project_down(hierarchy, estimates, variances, tie_key=self.tie_key)
+        return project_down(floors_of(measurements[0]), estimates, variances, tie_key=self.tie_key)
 
 
 def project_down(
-    hierarchy: Hierarchy,
+    room: Floors,
     estimates: Sequence[FloatArray],
     variances: Sequence[FloatArray],
     *,
     tie_key: int | None,
 ) -> tuple[IntArray, ...]:
-    """Whole counts nearest to the estimates, each parent's shared by its children."""
-    counts = [np.maximum(np.rint(estimates[0]), 0).astype(np.int64)]
-    for level in range(1, len(hierarchy.sizes)):
-        offsets, order = hierarchy.offsets[level - 1], ranks(hierarchy, level, tie_key)
+    """Whole counts nearest to the estimates, each parent's shared by its children.
+
+    Exact counts stay; the others are projected above the least that these leave them.
+    """
+    counts = [room.root(np.rint(estimates[0]).astype(np.int64))]
+    for level in range(1, len(room.hierarchy.sizes)):
+        order = ranks(room.hierarchy, level, tie_key)
         spread = np.maximum(variances[level], SMALLEST_VARIANCE)
-        arrays = (offsets, counts[-1], estimates[level], spread, order)
-        counts.append(_project_level(*arrays))
+        above = room.above(level, estimates[level])
+        counts.append(room.share(level, counts[-1], _project_level, above, spread, order))
     return tuple(counts)
 
 
@@ -92,10 +93,14 @@ def upward(measurements: Sequence[Measurements]) -> tuple[list[FloatArray], list
 
 
 def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[FloatArray, FloatArray]:
-    """The average of a level's own noisy counts, weighted inversely to their variances."""
+    """The average of a level's own noisy counts, weighted inversely to their variances.
+
+    An exact count is the same in all of them.
+    """
     weights = [1 / max(each.laws[level].variance, SMALLEST_VARIANCE) for each in measurements]
     total = sum(weights)
     estimate = sum(
         w / total * each.noisy[level] for w, each in zip(weights, measurements, strict=True)
     )
-    return np.asarray(estimate), np.full(len(measurements[0].noisy[level]), 1 / total)
+    protected = measurements[0].protected(level)
+    return np.asarray(estimate), np.where(protected, 1 / total, SMALLEST_VARIANCE)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.laws import IntegerLaw
+from countwise.privacy.laws import Exact, IntegerLaw
 from countwise.privacy.measurements import Measurements
 
 WIDEST_CONVOLUTION = 1 << 15
@@ -111,8 +111,8 @@ def summed_observations(
     observed: list[tuple[IntArray, LogConcave]] = []
     for each in measurements:
         observed.append((each.noisy[0], each.laws[0]))
-        law, parts = each.laws[1], each.noisy[1]
-        exact = law.variance == 0
-        total = parts.sum(keepdims=True)
-        observed.append((total, law if exact else SumLaw(law=law, terms=len(parts))))
+        law, terms = each.laws[1], int(each.protected(1).sum())
+        exact = law.variance == 0 or not terms
+        total = each.noisy[1].sum(keepdims=True)
+        observed.append((total, Exact() if exact else SumLaw(law=law, terms=terms)))
     return observed

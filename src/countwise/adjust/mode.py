@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from countwise.adjust.likelihood import node_modes, posterior_modes, summed_observations
-from countwise.adjust.topdown import ranks, share_among_children
+from countwise.adjust.topdown import floors_of, ranks, share_among_children
 from countwise.arrays import IntArray
 from countwise.privacy.measurements import Measurements
 
@@ -26,15 +28,16 @@ class Mode:
     total: Total = "independent"
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
-        hierarchy = measurements[0].hierarchy
+        hierarchy, room = measurements[0].hierarchy, floors_of(measurements[0])
         summed = self.total == "summed"
-        counts = [
+        root = (
             posterior_modes(summed_observations(measurements))
             if summed
             else node_modes(measurements, 0)
-        ]
-        for level, offsets in enumerate(hierarchy.offsets, start=1):
-            values = node_modes(measurements, level)
+        )
+        counts = [room.root(root)]
+        for level in range(1, len(hierarchy.sizes)):
+            values = np.maximum(room.above(level, node_modes(measurements, level)), 0)
             order = ranks(hierarchy, level, self.tie_key)
-            counts.append(share_among_children(offsets, counts[-1], values, order))
+            counts.append(room.share(level, counts[-1], share_among_children, values, order))
         return tuple(counts)

@@ -3,14 +3,69 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from countwise.arrays import IntArray, UIntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray, UIntArray
 from countwise.kernels.apportion import apportion_children, last_ranks, random_ranks
+from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.invariants import floors
 
 NODES_A_TASK = 1 << 16
+
+Give = Callable[..., IntArray]
+Values = TypeVar("Values", IntArray, FloatArray)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floors:
+    """What exact counts leave to be shared: `least` is the smallest each node can be.
+
+    Without exact counts both are None and everything is shared.
+    """
+
+    hierarchy: Hierarchy
+    exact: tuple[BoolArray, ...] | None
+    least: tuple[IntArray, ...] | None
+
+    def above(self, level: int, values: Values) -> Values:
+        """How far values are above the least."""
+        return values if self.least is None else values - self.least[level]
+
+    def root(self, value: IntArray) -> IntArray:
+        """A root of its exact count, or of the value where that is no less than it can be."""
+        if self.exact is None or self.least is None:
+            return np.maximum(value, 0)
+        return self.least[0] if self.exact[0][0] else np.maximum(value, self.least[0])
+
+    def share(self, level: int, parents: IntArray, give: Give, *columns: Any) -> IntArray:
+        """Counts of a level: exact ones as they are, the others their least and a share.
+
+        `give` is called with offsets of children, counts of parents, and the columns of children
+        among whom to share them.
+        """
+        offsets = self.hierarchy.offsets[level - 1]
+        if self.exact is None or self.least is None:
+            return give(offsets, parents, *columns)
+        counts, free = self.least[level].copy(), ~self.exact[level]
+        number = np.add.reduceat(free.astype(np.int64), offsets[:-1])
+        left = parents - np.add.reduceat(counts, offsets[:-1])
+        some = number > 0
+        if some.any():
+            within = np.concatenate([[0], np.cumsum(number[some])])
+            counts[free] += give(within, left[some], *(column[free] for column in columns))
+        return counts
+
+
+def floors_of(measured: Measurements) -> Floors:
+    """The floors that a measurement's exact counts set."""
+    least = None
+    if measured.exact is not None:
+        least = floors(measured.hierarchy, measured.exact, measured.noisy)
+    return Floors(hierarchy=measured.hierarchy, exact=measured.exact, least=least)
 
 
 def ranks(hierarchy: Hierarchy, level: int, tie_key: int | None) -> UIntArray:

@@ -8,12 +8,16 @@ import numpy as np
 import typer
 
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
+from countwise.arrays import IntArray
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
+from countwise.errors import TableError
 from countwise.privacy.measurements import Measurements
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing, whole
-from countwise.release.plan import ADJUSTMENTS
+from countwise.release.plan import ADJUSTMENTS, Plan
+from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.invariants import named, refuse_contradictions
 from countwise.tables.noisy import read_noisy
 
 EXAMPLE = (
@@ -48,6 +52,8 @@ def adjust(
     pool: options.Pool = None,
     total: options.Total = None,
     ties: options.Ties = None,
+    exact: options.Exact = None,
+    zeros: options.Zeros = None,
     plan_file: options.PlanFile = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -64,9 +70,9 @@ def adjust(
         hierarchy, values = read_noisy(table, by=plans[0].by, noisy=[name for name, *_ in columns])
         tell("making counts add up")
         measurements = [
-            Measurements(hierarchy=hierarchy, laws=plan.budget(hierarchy).laws, noisy=value)
-            for plan, value in zip(plans, values, strict=True)
+            _declared(hierarchy, plan, value) for plan, value in zip(plans, values, strict=True)
         ]
+        _refuse_disagreement(measurements, [name for name, *_ in columns])
         if method == SIGNED:
             counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
         else:
@@ -87,3 +93,26 @@ def adjust(
     out.print(f"Adjusted counts of {hierarchy.nodes:,} nodes written to {file}.")
     if key is not None and method in (None, "mode") and plans[0].adjust == "mode":
         out.print(f"Ties were broken in the random order of key {key}.")
+
+
+def _declared(hierarchy: Hierarchy, plan: Plan, values: tuple[IntArray, ...]) -> Measurements:
+    """Noisy counts with the noise and the invariants that the flags declare."""
+    budget = plan.budget(hierarchy)
+    if budget.invariants is not None:
+        values = budget.invariants.completed(hierarchy, values)
+        refuse_contradictions(hierarchy, budget.invariants.exact, values)
+    return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=values, exact=budget.exact)
+
+
+def _refuse_disagreement(measurements: list[Measurements], columns: list[str]) -> None:
+    """Exact counts are the same in every noisy column."""
+    first = measurements[0]
+    for name, each in zip(columns[1:], measurements[1:], strict=True):
+        for level, exact in enumerate(first.exact or ()):
+            off = exact & (each.noisy[level] != first.noisy[level])
+            if off.any():
+                node = named(first.hierarchy, level, int(np.argmax(off)))
+                raise TableError(
+                    f"{node} is declared exact, and columns {columns[0]!r} and {name!r} differ "
+                    "there. To fix, correct one of them."
+                )

@@ -1,6 +1,7 @@
 """Options that several commands share, and the plan they add up to."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 
 from countwise.errors import PlanError
 from countwise.release.plan import ADJUSTMENTS, DEFAULTS, Plan, from_dict, read_plan
-from countwise.tables.domainfile import read_domain_file
+from countwise.tables.domainfile import read_domain_file, read_zeros
 from countwise.tables.layouts import Layout
 
 By = Annotated[
@@ -64,6 +65,20 @@ Outside = Annotated[
     typer.Option(
         help="Records that are in no cell of the domain: refuse (default), or count them into its "
         "declared other levels (other)."
+    ),
+]
+Exact = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Counts that are public and released without noise: a level (total, county), labels "
+        "(county=Wake,race=Asian), or a CSV of nodes. Repeat."
+    ),
+]
+Zeros = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Counts that can only be zero: labels (sex=male,pregnant=yes), or a CSV of nodes. "
+        "Repeat."
     ),
 ]
 Engine = Annotated[
@@ -129,6 +144,12 @@ def make_layout(
     return Layout(
         kind=layout, totals={"*": totals} if isinstance(totals, str) else totals, domain=declared
     )
+
+
+def with_zeros_of(domain: Path | None, plan: Plan) -> Plan:
+    """The plan with the cells that its domain file says can only be zero."""
+    found = () if domain is None else read_zeros(domain, by=plan.by)
+    return replace(plan, zeros=(*plan.zeros, *found)) if found else plan
 
 
 def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:

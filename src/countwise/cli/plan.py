@@ -10,10 +10,12 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.privacy.epsilon import written
-from countwise.release.budget import Budget
+from countwise.release.budget import Budget, counts_in_words
+from countwise.release.certificate import exact_nodes, given_in_words
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
 from countwise.risk.simulation import LevelError, expected_errors
+from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.reading import read_domain, read_public_counts
 
 EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
@@ -33,6 +35,8 @@ def plan(
     pool: options.Pool = None,
     total: options.Total = None,
     ties: options.Ties = None,
+    exact: options.Exact = None,
+    zeros: options.Zeros = None,
     person: options.Person = None,
     outside: options.Outside = None,
     plan_file: options.PlanFile = None,
@@ -55,7 +59,7 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
-    chosen = options.make_plan(plan_file, locals())
+    chosen = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
     hierarchy = read_domain(cells, by=chosen.by)
     budget = chosen.budget(hierarchy)
     errors = None
@@ -77,6 +81,7 @@ def plan(
         print_json(_as_data(chosen, budget, errors))
     else:
         _print(chosen, budget, errors)
+        _print_exact(chosen, budget, hierarchy)
         if out_file is not None:
             out.print(f"Plan written to {out_file}.")
 
@@ -91,6 +96,7 @@ def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> d
             "sensitivity": each.sensitivity,
             "law": each.law.name,
             "scale": written(each.law.scale),
+            "exact": each.exact,
             "error95_before": each.law.margin(0.95),
         }
         if errors is not None:
@@ -103,7 +109,17 @@ def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> d
         "in_words": budget.in_words(),
         "sum": budget.sum_in_words(),
         "levels": levels,
+        **({"given": given_in_words(chosen, budget)} if budget.exact else {}),
     }
+
+
+def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
+    """What is not protected, and what that leaves of the promise."""
+    for each in exact_nodes(budget, hierarchy):
+        more = f" and {each['more']:,} more" if each["more"] else ""
+        out.print(f"Exact at level {each['level']!r}: {each['names']}{more}.", markup=False)
+    if budget.exact is not None:
+        out.print(given_in_words(chosen, budget))
 
 
 def _print(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> None:
@@ -112,7 +128,7 @@ def _print(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> Non
         after = "–" if errors is None else f"±{errors[i].after:,.0f}"
         scale = f"{float(each.law.scale):.4g}" if each.law.scale else "none"
         margin = f"±{each.law.margin(0.95):,}"
-        rows.append((each.level, f"{each.nodes:,}", written(each.loss), scale, margin, after))
+        rows.append((each.level, counts_in_words(each), written(each.loss), scale, margin, after))
     print_table(
         ("level", "counts", budget.symbol, "noise scale", "95% error before", "after adjustment"),
         rows,

@@ -10,6 +10,8 @@ from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.tabulate import make_tabulation
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
+from countwise.release.budget import counts_in_words
+from countwise.release.certificate import given_in_words
 from countwise.release.document import Release
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
@@ -64,12 +66,14 @@ def release(
     pool: options.Pool = None,
     total: options.Total = None,
     ties: options.Ties = None,
+    exact: options.Exact = None,
+    zeros: options.Zeros = None,
     plan_file: options.PlanFile = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Release counts that protect people, are whole, non-negative, and add up at every level."""
-    plan = options.make_plan(plan_file, locals())
+    plan = options.with_zeros_of(domain, options.make_plan(plan_file, locals()))
     refuse_existing(folder, overwrite=overwrite)
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
     with progress(STAGES) as tell:
@@ -122,9 +126,11 @@ def print_summary(made: Release, folder: Path) -> None:
     print_table(
         ("level", "counts", made.budget.symbol, "noise within, 95%"),
         [
-            (each.level, f"{each.nodes:,}", written(each.loss), f"±{each.law.margin(0.95):,}")
+            (each.level, counts_in_words(each), written(each.loss), f"±{each.law.margin(0.95):,}")
             for each in levels
         ],
     )
     out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    if made.budget.exact is not None:
+        out.print(given_in_words(made.plan, made.budget))
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

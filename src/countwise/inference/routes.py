@@ -20,16 +20,13 @@ from countwise.inference.published import (
     sample,
 )
 from countwise.privacy.epsilon import one_of
-from countwise.privacy.laws import IntegerLaw
 from countwise.privacy.measurements import Measurements
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts, read_release
-from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.measured import measured
-from countwise.sumproduct.noise import Noise, same_noise
+from countwise.sumproduct.measured import seen_by
+from countwise.sumproduct.noise import node_noise
 from countwise.sumproduct.priors import Prior, Uniform, read_prior
 from countwise.sumproduct.tree import Solved, Ties, solve
-from countwise.tables.hierarchy import Hierarchy
 
 SOURCES = ("sharpest", "measurements", "counts")
 METHODS = ("auto", "exact", "gibbs")
@@ -69,6 +66,11 @@ def infer(
             "the noise of this release is joint, and what the counts alone say is not known. To "
             "fix, infer from the published noisy counts: --from measurements."
         )
+    if release.measurements.exact is not None:
+        raise InputError(
+            "some counts of this release are exact, and what the others alone say is not known. To "
+            "fix, infer from the published noisy counts: --from measurements."
+        )
     hierarchy = release.hierarchy
     order = tuple(
         frozen(np.asarray(ranks(hierarchy, level, release.tie_key).argsort().argsort(), np.int64))
@@ -78,7 +80,7 @@ def infer(
         hierarchy=hierarchy,
         counts=release.counts,
         order=order,
-        noise=_noises(hierarchy, release.measurements.laws),
+        noise=node_noise(release.measurements),
         adjust=release.plan.adjust,
         total=release.plan.total,
     )
@@ -97,27 +99,24 @@ def infer_measurements(
     """The posterior given every noisy value of every node, from any number of measurements."""
     one_of(method, METHODS, what="method")
     hierarchy = measurements[0].hierarchy
-    noises = [_noises(hierarchy, each.laws) for each in measurements]
     if method == "gibbs":
         if len(measurements) > 1:
             raise InputError("the sampler takes one noisy value a count, the exact route any.")
-        known = Known(noisy=measurements[0].noisy, noise=noises[0])
+        if measurements[0].exact is not None:
+            raise InputError(
+                "the sampler moves one cell at a time and can not keep exact counts. To fix, "
+                "leave out --method gibbs."
+            )
+        noise = node_noise(measurements[0])
+        known = Known(noisy=measurements[0].noisy, noise=noise)
         route = "published noisy counts, Gibbs sampler"
         belief = _prior(prior)
         return sample(
-            hierarchy, noises[0], known, belief, released=released, route=route, rng=rng, tell=tell
+            hierarchy, noise, known, belief, released=released, route=route, rng=rng, tell=tell
         )
-    seen = [
-        [
-            Seen(noise=noise[level], values=each.noisy[level])
-            for each, noise in zip(measurements, noises, strict=True)
-        ]
-        for level in range(len(hierarchy.sizes))
-    ]
     belief = _prior(prior)
-    return _posterior(
-        measured(hierarchy, seen, belief), belief, released, "published noisy counts, exact", tell
-    )
+    ties = seen_by(measurements, belief)
+    return _posterior(ties, belief, released, "published noisy counts, exact", tell)
 
 
 def infer_published(
@@ -174,7 +173,3 @@ def _words(prior: Prior, solved: Solved) -> str:
 
 def _prior(prior: Prior | str) -> Prior:
     return read_prior(prior) if isinstance(prior, str) else prior
-
-
-def _noises(hierarchy: Hierarchy, laws: Sequence[IntegerLaw]) -> tuple[Noise, ...]:
-    return tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True))

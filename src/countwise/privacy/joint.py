@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from countwise.arrays import IntArray
+from countwise.arrays import BoolArray, IntArray
 from countwise.errors import PlanError
 from countwise.privacy.laws import IntegerLaw
 from countwise.tables.hierarchy import Hierarchy
@@ -28,14 +28,19 @@ Magnitude = Callable[[Fraction, int], IntArray]
 
 
 def joint_noise(
-    hierarchy: Hierarchy, laws: tuple[IntegerLaw, ...], *, sample: Sample, magnitude: Magnitude
+    hierarchy: Hierarchy,
+    laws: tuple[IntegerLaw, ...],
+    *,
+    sample: Sample,
+    magnitude: Magnitude,
+    exact: tuple[BoolArray, ...] | None = None,
 ) -> tuple[IntArray, ...]:
-    """Noise for every node, level by level, that adds up.
+    """Noise for every node, level by level, that adds up and is zero where counts are exact.
 
     `sample` draws a noise law, `magnitude` the G ≥ 0 with P(G ≥ g) = exp(-g/scale). With exact
     ones the joint law is exact.
     """
-    trials = _Trials(hierarchy, laws, sample, magnitude)
+    trials = _Trials(hierarchy, laws, sample, magnitude, exact)
     return hierarchy.sums(trials.subtrees(0, np.zeros(1, dtype=np.int64))[0])
 
 
@@ -52,15 +57,16 @@ class _Trials:
         laws: tuple[IntegerLaw, ...],
         sample: Sample,
         magnitude: Magnitude,
+        exact: tuple[BoolArray, ...] | None,
     ) -> None:
         self.hierarchy, self.laws = hierarchy, laws
-        self.sample, self.magnitude = sample, magnitude
+        self.sample, self.magnitude, self.exact = sample, magnitude, exact
         self.drawn = 0
 
     def subtrees(self, level: int, nodes: IntArray) -> tuple[IntArray, IntArray]:
         """Noise of the cells below each of the given nodes of a level, and the nodes' sums."""
         if level == len(self.laws) - 1:
-            return self._leaves(len(nodes))
+            return self._leaves(nodes)
         offsets = self.hierarchy.offsets[level]
         first, count = offsets[nodes], offsets[nodes + 1] - offsets[nodes]
         size = self._cells_below(level)[nodes]
@@ -71,7 +77,7 @@ class _Trials:
             tried = np.repeat(pending, copies)
             below, parts = self.subtrees(level + 1, spans(first[tried], count[tried]))
             total = np.add.reduceat(parts, np.cumsum(count[tried]) - count[tried])
-            kept = np.flatnonzero(np.abs(total) <= self._reach(level, len(tried)))
+            kept = np.flatnonzero(np.abs(total) <= self._reach(level, nodes[tried]))
             chosen, first_kept = np.unique(tried[kept], return_index=True)
             winners = kept[first_kept]
             begin = (np.cumsum(size[tried]) - size[tried])[winners]
@@ -82,18 +88,23 @@ class _Trials:
                 copies *= 2  # where few nodes are left, many trials at once
         return cells, sums
 
-    def _reach(self, level: int, size: int) -> IntArray:
-        scale = self.laws[level].scale
-        return self.magnitude(scale, size) if scale else np.zeros(size, dtype=np.int64)
+    def _reach(self, level: int, nodes: IntArray) -> IntArray:
+        scale, size = self.laws[level].scale, len(nodes)
+        reach = self.magnitude(scale, size) if scale else np.zeros(size, dtype=np.int64)
+        return self._none_where_exact(level, nodes, reach)
 
-    def _leaves(self, size: int) -> tuple[IntArray, IntArray]:
-        self.drawn += size
+    def _none_where_exact(self, level: int, nodes: IntArray, values: IntArray) -> IntArray:
+        return values if self.exact is None else np.where(self.exact[level][nodes], 0, values)
+
+    def _leaves(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
+        self.drawn += len(nodes)
         if self.drawn > MOST_DRAWS:
             raise PlanError(
                 "joint noise on a tree of this shape is drawn too rarely to wait for. To fix, "
                 "use mechanism geometric, or fewer levels."
             )
-        noise = self.sample(self.laws[-1], size)
+        noise = self.sample(self.laws[-1], len(nodes))
+        noise = self._none_where_exact(len(self.laws) - 1, nodes, noise)
         return noise, noise
 
     def _cells_below(self, level: int) -> IntArray:

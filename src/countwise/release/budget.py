@@ -6,9 +6,11 @@ from fractions import Fraction
 from math import asinh
 from typing import Literal
 
+from countwise.arrays import BoolArray
 from countwise.privacy.epsilon import written
 from countwise.privacy.laws import IntegerLaw
 from countwise.privacy.zcdp import DELTA, epsilon_at
+from countwise.tables.invariants import Invariants
 
 MICRO = 1_000_000
 
@@ -25,6 +27,8 @@ class LevelBudget:
     sensitivity: int
     loss: Fraction
     law: IntegerLaw
+    exact: int = 0
+    """How many of the nodes are invariant and carry no noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +42,17 @@ class Budget:
     levels: tuple[LevelBudget, ...]
     unit: Unit = "epsilon"
     joint: bool = False
+    invariants: Invariants | None = None
 
     @property
     def laws(self) -> tuple[IntegerLaw, ...]:
         """The noise law of each level."""
         return tuple(each.law for each in self.levels)
+
+    @property
+    def exact(self) -> tuple[BoolArray, ...] | None:
+        """Which nodes of each level carry no noise, where the plan has invariants."""
+        return None if self.invariants is None else self.invariants.exact
 
     @property
     def loss(self) -> Fraction:
@@ -64,6 +74,11 @@ class Budget:
         """How the loss adds up, level by level."""
         terms = [f"{written(each.loss)} ({each.level})" for each in self.levels]
         return " + ".join(terms) + f" = {written(self.loss)}"
+
+
+def counts_in_words(each: LevelBudget) -> str:
+    """The number of counts of a level, and how many of them are exact."""
+    return f"{each.nodes:,}" + (f" ({each.exact:,} exact)" if each.exact else "")
 
 
 def split_evenly(levels: Sequence[str]) -> dict[str, Fraction]:

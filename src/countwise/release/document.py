@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from countwise.adjust.auto import choose
-from countwise.arrays import IntArray, frozen
+from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
 from countwise.privacy.epsilon import written
 from countwise.privacy.laws import LAWS
@@ -21,10 +21,11 @@ from countwise.privacy.measurements import Measurements
 from countwise.privacy.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
-from countwise.release.certificate import certificate
+from countwise.release.certificate import certificate, given_in_words
 from countwise.release.folder import whole
 from countwise.release.plan import Plan, from_dict
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.invariants import named
 
 FORMAT = 1
 TABLES = ("counts.parquet", "counts.csv", "measurements.parquet")
@@ -60,7 +61,8 @@ class Release:
             table.write_csv(partial / "counts.csv")
             del table
             tell("writing measurements.parquet")
-            noisy = stacked(self.hierarchy, noisy=self.measurements.noisy)
+            known = {} if self.budget.exact is None else {"exact": self.budget.exact}
+            noisy = stacked(self.hierarchy, noisy=self.measurements.noisy, **known)
             noisy.write_parquet(partial / "measurements.parquet")
             del noisy
             tell("checking what was written")
@@ -112,6 +114,7 @@ class Release:
                     "scale": written(each.law.scale),
                     "sensitivity": each.sensitivity,
                     self.budget.unit: written(each.loss),
+                    **({"exact": each.exact} if self.budget.invariants else {}),
                 }
                 for each in self.budget.levels
             ],
@@ -120,6 +123,7 @@ class Release:
                 "sum": self.budget.sum_in_words(),
                 "neighbours": self.plan.neighbours,
                 "rows": self.plan.rows,
+                **({"given": given_in_words(self.plan, self.budget)} if self.budget.exact else {}),
             },
             "adjustment": {
                 **self._method(),
@@ -131,7 +135,7 @@ class Release:
         }
 
 
-def stacked(hierarchy: Hierarchy, **values: Sequence[IntArray]) -> pl.DataFrame:
+def stacked(hierarchy: Hierarchy, **values: Sequence[IntArray | BoolArray]) -> pl.DataFrame:
     """The nodes of all levels, root first, with one column for each name."""
     return pl.concat(
         hierarchy.frame(level, **{name: each[level] for name, each in values.items()})
@@ -165,17 +169,13 @@ def check_counts(
         if values.dtype != np.int64 or len(values) != hierarchy.sizes[level]:
             raise error(f"level {hierarchy.levels[level]!r} does not hold one whole number a node.")
         if (values < 0).any():
-            node = _name(hierarchy, level, int(np.argmax(values < 0)))
+            node = named(hierarchy, level, int(np.argmax(values < 0)))
             raise error(f"the count of {node} is negative; released counts never are.")
     for level, offsets in enumerate(hierarchy.offsets):
         off = np.add.reduceat(counts[level + 1], offsets[:-1]) != counts[level]
         if off.any():
-            node = _name(hierarchy, level, int(np.argmax(off)))
+            node = named(hierarchy, level, int(np.argmax(off)))
             raise error(f"the counts below {node} do not add up to its own count.")
-
-
-def _name(hierarchy: Hierarchy, level: int, node: int) -> str:
-    return "/".join(hierarchy.path(level, node)) or hierarchy.levels[0]
 
 
 def read_release(folder: str | Path) -> Release:
@@ -194,17 +194,22 @@ def read_release(folder: str | Path) -> Release:
     hierarchy, _ = build(cells)
     counts = split_levels(hierarchy, table["count"])
     check_counts(hierarchy, counts, error=ReleaseError)
+    plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
     budget = Budget(
         levels=tuple(_level_budget(each) for each in manifest["levels"]),
         unit="rho" if "rho" in manifest["privacy"] else "epsilon",
-        joint=manifest["plan"].get("mechanism") == "joint",
+        joint=plan.mechanism == "joint",
+        invariants=plan.invariants(hierarchy),
     )
     key = manifest["adjustment"]["tie_key"]
     return Release(
-        plan=from_dict(manifest["plan"], where=f"{folder}/release.json"),
+        plan=plan,
         budget=budget,
         measurements=Measurements(
-            hierarchy=hierarchy, laws=budget.laws, noisy=split_levels(hierarchy, noisy)
+            hierarchy=hierarchy,
+            laws=budget.laws,
+            noisy=split_levels(hierarchy, noisy),
+            exact=budget.exact,
         ),
         counts=counts,
         tie_key=None if key is None else int(key, 16),
@@ -234,4 +239,5 @@ def _level_budget(entry: dict[str, Any]) -> LevelBudget:
         sensitivity=entry["sensitivity"],
         loss=Fraction(entry["epsilon"] if "epsilon" in entry else entry["rho"]),
         law=LAWS[entry["law"]](scale=Fraction(entry["scale"])),
+        exact=entry.get("exact", 0),
     )

@@ -1,5 +1,7 @@
 """The privacy boundary: true counts go in, noisy counts come out, and nothing else does."""
 
+import numpy as np
+
 from countwise.arrays import IntArray, frozen
 from countwise.privacy import opendp_backend, sampling
 from countwise.privacy.joint import joint_noise
@@ -12,17 +14,28 @@ SAMPLERS = {"exact": sampling.sample, "opendp": opendp_backend.sample}
 
 
 def measure(table: Confidential, budget: Budget, *, noise: str = "exact") -> Measurements:
-    """A noisy count of every node of every level, each with fresh noise of its level's law."""
-    true = table.hierarchy.sums(table.reveal())
+    """A noisy count of every node of every level, each with fresh noise of its level's law.
+
+    Counts that the budget has as invariants come out as they are.
+    """
+    cells, known = table.reveal(), budget.invariants
+    if known is not None:
+        known.refuse_people_in_zeros(table.hierarchy, cells)
+    true = table.hierarchy.sums(cells)
     drawn = draw_noise(table.hierarchy, budget, noise=noise)
     noisy = tuple(frozen(counts + z) for counts, z in zip(true, drawn, strict=True))
-    return Measurements(hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy)
+    return Measurements(
+        hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy, exact=budget.exact
+    )
 
 
 def draw_noise(hierarchy: Hierarchy, budget: Budget, *, noise: str) -> tuple[IntArray, ...]:
     """Noise for every node: independent, or drawn jointly so that it adds up."""
-    sample = SAMPLERS[noise]
+    sample, exact = SAMPLERS[noise], budget.exact
     if budget.joint:
         magnitude = sampling.sample_magnitude
-        return joint_noise(hierarchy, budget.laws, sample=sample, magnitude=magnitude)
-    return tuple(sample(law, size) for law, size in zip(budget.laws, hierarchy.sizes, strict=True))
+        return joint_noise(hierarchy, budget.laws, sample=sample, magnitude=magnitude, exact=exact)
+    return tuple(
+        sample(law, size) if exact is None else np.where(exact[level], 0, sample(law, size))
+        for level, (law, size) in enumerate(zip(budget.laws, hierarchy.sizes, strict=True))
+    )

@@ -1,7 +1,7 @@
 """The plan of a release: everything decided before a count is read."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -36,6 +36,8 @@ from countwise.release.budget import (
     split_for_equal_relative_error,
 )
 from countwise.tables.hierarchy import ROOT, Hierarchy
+from countwise.tables.invariants import Invariants, find_invariants
+from countwise.tables.pattern import Pattern, read_patterns
 from countwise.tables.tabulate import OUTSIDE
 
 MECHANISMS: dict[str, type[IntegerLaw]] = {
@@ -49,6 +51,7 @@ ADJUSTMENTS = ("mode", "least-squares", "bayes", "auto", "draw-1", "draw-2", *RE
 TOTALS = ("independent", "summed")
 TIES = ("random", "last")
 SPLITS = ("even", "relative")
+Patterns = tuple[Pattern, ...]
 DEFAULTS: dict[str, Any] = {
     "split": "even",
     "neighbours": "add-remove",
@@ -61,7 +64,10 @@ DEFAULTS: dict[str, Any] = {
     "pool": "",
     "person": "",
     "outside": "refuse",
+    "exact": (),
+    "zeros": (),
 }
+PATTERNS = ("exact", "zeros")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,8 @@ class Plan:
     instead (zCDP). `rows` is the most rows one person can have. Where records are tabulated, the
     column `person` keeps that bound, and `outside` says what becomes of records in no cell of
     the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any table.
+    Nodes picked by `exact` are public and released as they are, and those picked by `zeros` can
+    only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
     """
 
     epsilon: Number | Mapping[str, Number] | None = None
@@ -90,6 +98,8 @@ class Plan:
     pool: str = DEFAULTS["pool"]
     person: str = DEFAULTS["person"]
     outside: str = DEFAULTS["outside"]
+    exact: Sequence[str | Mapping[str, Any] | Pattern] = ()
+    zeros: Sequence[str | Mapping[str, Any] | Pattern] = ()
     by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -119,6 +129,8 @@ class Plan:
         if not isinstance(self.rows, int) or self.rows < 1:
             raise PlanError(f"rows a person must be a whole number of 1 or more, got {self.rows}.")
         _set(self, "by", tuple(self.by))
+        for kind in PATTERNS:
+            _set(self, kind, read_patterns(getattr(self, kind), by=self.by))
 
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -146,7 +158,13 @@ class Plan:
         nodes = dict(hierarchy.describe())
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
-        losses = self._losses(nodes, {level: reach[n] for level, n in nodes.items()})
+        known = self.invariants(hierarchy)
+        exact = dict.fromkeys(nodes, 0)
+        if known is not None:
+            exact = {name: int(e.sum()) for name, e in zip(nodes, known.exact, strict=True)}
+        losses = self._losses(
+            nodes, {level: 0 if exact[level] == n else reach[n] for level, n in nodes.items()}
+        )
         levels = tuple(
             LevelBudget(
                 level=level,
@@ -154,10 +172,23 @@ class Plan:
                 sensitivity=reach[n],
                 loss=losses[level],
                 law=self._law(losses[level], nodes=n),
+                exact=exact[level],
             )
             for level, n in nodes.items()
         )
-        return Budget(levels=levels, unit=self.unit, joint=self.mechanism == "joint")
+        joint = self.mechanism == "joint"
+        return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
+
+    def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
+        """The nodes of a hierarchy that are released without noise, if any."""
+        exact, zeros = cast(Patterns, self.exact), cast(Patterns, self.zeros)
+        known = find_invariants(hierarchy, exact, zeros)
+        if known is not None and known.exact[-1].all():
+            raise PlanError(
+                "every cell is declared exact or zero, so there is nothing to protect. To fix, "
+                "declare fewer, or publish the table as it is."
+            )
+        return known
 
     def _law(self, loss: Fraction, *, nodes: int) -> IntegerLaw:
         """The noise that a level's loss buys."""
@@ -218,7 +249,8 @@ class Plan:
             "by": list(self.by),
             self.unit: _plain(self.epsilon if self.rho is None else self.rho),
             "split": _plain(self.split),
-            **{name: getattr(self, name) for name in DEFAULTS if name != "split"},
+            **{name: getattr(self, name) for name in DEFAULTS if name not in ("split", *PATTERNS)},
+            **{name: [each.to_dict() for each in getattr(self, name)] for name in PATTERNS},
         }
 
     def to_toml(self) -> str:
@@ -272,8 +304,8 @@ def _check_levels(
     for level in given:
         if level in free:
             raise PlanError(
-                f"level {level!r} takes no {what}: no replacement of a person can change it, so "
-                "it is released exactly. To fix, leave it out."
+                f"level {level!r} takes no {what}: it is released exactly, because it is declared "
+                "so or because no replacement of a person can change it. To fix, leave it out."
             )
         one_of(level, spending, what=f"a level with {what}")
     for level in spending:

@@ -126,8 +126,7 @@ def simulate_adjustment(
     """Expected squared error and standard error of each level; a new adjustment each time."""
     true = hierarchy.sums(cells)
     tallies = [
-        Tally(control_mean=size * law.variance)
-        for size, law in zip(hierarchy.sizes, budget.laws, strict=True)
+        Tally(control_mean=(each.nodes - each.exact) * each.law.variance) for each in budget.levels
     ]
     for _ in range(repetitions):
         drawn = simulate_measurements(hierarchy, true, budget, rng=rng)
@@ -135,6 +134,7 @@ def simulate_adjustment(
             hierarchy=hierarchy,
             laws=drawn.laws,
             noisy=tuple(2 * t - n for t, n in zip(true, drawn.noisy, strict=True)),
+            exact=drawn.exact,
         )
         counts = [adjustment()([each]) for each in (drawn, mirrored)]
         for level, tally in enumerate(tallies):

@@ -41,13 +41,16 @@ def simulate_measurements(
             budget.laws,
             sample=lambda law, size: simulate_noise(law, size, rng=rng),
             magnitude=lambda scale, size: rng.geometric(-expm1(-1 / scale), size) - 1,
+            exact=budget.exact,
         )
     else:
         noise = tuple(
             simulate_noise(law, len(c), rng=rng) for c, law in zip(true, budget.laws, strict=True)
         )
+    if budget.exact is not None:
+        noise = tuple(np.where(e, 0, z) for e, z in zip(budget.exact, noise, strict=True))
     noisy = tuple(count + z for count, z in zip(true, noise, strict=True))
-    return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noisy)
+    return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noisy, exact=budget.exact)
 
 
 def simulated_adjustment(plan: Plan, *, rng: np.random.Generator) -> Adjustment:

@@ -11,9 +11,11 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.kernels import coupled
+from countwise.privacy.measurements import Measurements
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.noise import node_noise
+from countwise.sumproduct.priors import Except, Prior
 from countwise.sumproduct.steps import Steps, laid_out
 from countwise.sumproduct.tree import Family
 from countwise.tables.hierarchy import Hierarchy
@@ -103,6 +105,22 @@ class Measured:
             for a, b, c, d in zip(self.lows, wider.lows, self.highs, wider.highs, strict=True)
         )
         return None if same else wider
+
+
+def seen_by(measurements: Sequence[Measurements], prior: Prior) -> Measured:
+    """Ties of a hierarchy given every noisy value of every node; exact counts need no prior."""
+    noises = [node_noise(each) for each in measurements]
+    seen = [
+        [
+            Seen(noise=noise[level], values=each.noisy[level])
+            for each, noise in zip(measurements, noises, strict=True)
+        ]
+        for level in range(len(measurements[0].hierarchy.sizes))
+    ]
+    exact = measurements[0].exact
+    if exact is not None and exact[-1].any():
+        prior = Except(prior=prior, known=exact[-1])
+    return measured(measurements[0].hierarchy, seen, prior)
 
 
 def measured(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.laws import IntegerLaw
+from countwise.privacy.laws import Exact, IntegerLaw
+from countwise.privacy.measurements import Measurements
 
 Answer = Callable[[IntegerLaw, Any], Any]
 
@@ -66,6 +67,18 @@ class Noise:
 def same_noise(law: IntegerLaw, nodes: int) -> Noise:
     """One law for all nodes."""
     return Noise(laws=(law,), which=np.zeros(nodes, np.int64))
+
+
+def node_noise(measured: Measurements) -> tuple[Noise, ...]:
+    """The noise of every level's nodes: the level's law, and none where a count is exact."""
+    return tuple(
+        same_noise(law, size)
+        if measured.exact is None
+        else Noise(laws=(law, Exact()), which=measured.exact[level].astype(np.int64))
+        for level, (law, size) in enumerate(
+            zip(measured.laws, measured.hierarchy.sizes, strict=True)
+        )
+    )
 
 
 def mixed_noise(laws: Sequence[IntegerLaw]) -> Noise:

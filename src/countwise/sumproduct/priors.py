@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import gammaln
 
-from countwise.arrays import FloatArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 
 
@@ -197,6 +197,27 @@ class Shares:
     def words(self) -> str:
         """The total's prior, and how it is divided."""
         return f"total {self.total.words()}, divided by given shares"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Except:
+    """A prior of which cells are excepted whose counts are known."""
+
+    prior: Prior
+    known: BoolArray
+    upper: int | None = None
+
+    def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:
+        """Zero for cells that are known."""
+        return np.where(self.known[cells], 0.0, self.prior.log_cells(cells, x))
+
+    def log_total(self, t: IntArray, cells: int) -> FloatArray:
+        """That of the prior, which is conditioned on what is known."""
+        return self.prior.log_total(t, cells)
+
+    def words(self) -> str:
+        """Those of the prior."""
+        return self.prior.words()
 
 
 def of_cells(value: float | Sequence[float], cells: IntArray, *, what: str) -> FloatArray:

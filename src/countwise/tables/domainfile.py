@@ -13,6 +13,7 @@ from countwise.tables.binning import make_bins
 from countwise.tables.domain import Domain, Factor, factor_of
 from countwise.tables.hierarchy import check_level_names
 from countwise.tables.hrc import INDENT, read_hrc
+from countwise.tables.pattern import Pattern, read_pattern
 from countwise.tables.reading import load, refuse_empty_labels
 
 COLUMN_KEYS = ("levels", "edges", "labels", "missing", "other")
@@ -35,6 +36,19 @@ def read_domain_file(path: str | Path, *, by: Sequence[str]) -> Domain:
     return _Declaration(path=path, data=_read_toml(path), by=by).domain()
 
 
+def read_zeros(path: str | Path, *, by: Sequence[str]) -> tuple[Pattern, ...]:
+    """The cells that a domain in TOML says can only be zero: `zeros = ["sex=male,pregnant=yes"]`.
+
+    Patterns of columns that the table does not have say nothing about it.
+    """
+    if Path(path).suffix.lower() != ".toml":
+        return ()
+    data = _read_toml(Path(path))
+    declared = _list(data.get("zeros", []), where=f"{path}, zeros")
+    patterns = (read_pattern(each) for each in declared)
+    return tuple(each for each in patterns if all(level in by for level, _ in each.labels))
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
@@ -55,7 +69,7 @@ class _Declaration:
 
     def domain(self) -> Domain:
         where = str(self.path)
-        _only(self.data, ("columns", "nested", "missing", "other"), where=where)
+        _only(self.data, ("columns", "nested", "missing", "other", "zeros"), where=where)
         factors = [*self._columns(), *self._nested()]
         declared = [name for factor in factors for name in factor.columns]
         for name in self.by:

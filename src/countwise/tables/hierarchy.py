@@ -9,14 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from countwise.arrays import BoolArray, CodeArray, IntArray, frozen
+from countwise.arrays import BoolArray, CodeArray, FloatArray, IntArray, frozen
 from countwise.errors import TableError
+
+Numbers = TypeVar("Numbers", IntArray, FloatArray)
 
 ROOT = "total"
 RESERVED = (ROOT, "level", "count", "noisy")
@@ -51,7 +53,7 @@ class Hierarchy:
         """Number of nodes of all levels."""
         return sum(self.sizes)
 
-    def sums(self, cells: IntArray) -> tuple[IntArray, ...]:
+    def sums(self, cells: Numbers) -> tuple[Numbers, ...]:
         """The value of every node, level by level, from the values of the cells."""
         values = [cells]
         for offsets in reversed(self.offsets):
