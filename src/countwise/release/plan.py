@@ -35,7 +35,7 @@ from countwise.release.budget import (
     split_evenly,
     split_for_equal_relative_error,
 )
-from countwise.tables.hierarchy import ROOT, Hierarchy
+from countwise.tables.hierarchy import ROOT, Shaped, listed
 from countwise.tables.tabulate import OUTSIDE
 
 MECHANISMS: dict[str, type[IntegerLaw]] = {
@@ -118,7 +118,7 @@ class Plan:
             raise PlanError("adjust draw-2 takes the total's own noisy count: total=independent.")
         if not isinstance(self.rows, int) or self.rows < 1:
             raise PlanError(f"rows a person must be a whole number of 1 or more, got {self.rows}.")
-        _set(self, "by", tuple(self.by))
+        _set(self, "by", listed(self.by) if self.by else ())
 
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -134,7 +134,7 @@ class Plan:
         """What losses are counted in: ε, or ρ for Gaussian noise."""
         return "epsilon" if self.rho is None else "rho"
 
-    def budget(self, hierarchy: Hierarchy) -> Budget:
+    def budget(self, hierarchy: Shaped) -> Budget:
         """The loss and the noise of every level of a hierarchy."""
         if self.by and self.by != hierarchy.by:
             raise PlanError(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Refusal = Callable[[Records, "Tabulation"], str]
+Add = Callable[[IntArray, IntArray], None]
+"""Takes numbers of cells, which may repeat, and the rows to be added to each."""
 OUTSIDE = ("refuse", "other")
 PERSON, ROWS, NAMELESS, ROW = (
     f"countwise {name}" for name in ("person", "rows", "nameless", "row")
@@ -84,16 +86,29 @@ def write_confidential_cells(
 def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
     product = np.zeros(domain.size, dtype=np.int64)
-    with opened(records, engine=engine) as source:
-        refusal = _count(source, tabulation, product)
-        if refusal is not None:
-            raise TableError(refusal(source, tabulation))
+    count_records(
+        records,
+        tabulation,
+        engine=engine,
+        key=fresh_key(),
+        add=lambda cells, rows: np.add.at(product, cells, rows),
+    )
     return domain.hierarchy, product[domain.order]
 
 
-def _count(source: Records, tabulation: Tabulation, product: IntArray) -> Refusal | None:
-    """Add the records to the cells of the product; what to say if one can not be counted."""
-    query = grouped(source, tabulation, key=fresh_key())
+def count_records(
+    records: str | Path, tabulation: Tabulation, *, engine: str, key: str, add: Add
+) -> None:
+    """Count records into cells, by their numbers in the product of the domain, batch by batch."""
+    with opened(records, engine=engine) as source:
+        refusal = _count(source, tabulation, key, add)
+        if refusal is not None:
+            raise TableError(refusal(source, tabulation))
+
+
+def _count(source: Records, tabulation: Tabulation, key: str, add: Add) -> Refusal | None:
+    """Add the records to their cells; what to say if one can not be counted."""
+    query = grouped(source, tabulation, key=key)
     with source.batches(query) as batches:
         for batch in batches:
             if tabulation.person is not None and batch[NAMELESS].any():
@@ -102,7 +117,7 @@ def _count(source: Records, tabulation: Tabulation, product: IntArray) -> Refusa
             if any((each < 0).any() for each in places):
                 return _outside
             cells = np.ravel_multi_index(places, tabulation.domain.shape)
-            np.add.at(product, cells, batch[ROWS].to_numpy())
+            add(np.asarray(cells), batch[ROWS].to_numpy())
     return None
 
 
