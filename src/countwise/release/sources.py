@@ -78,7 +78,9 @@ def records_in_pieces(
     address = urlsplit(engine)
     where = f"{address.scheme}://{address.hostname or ''}{address.path} {records}"
     return Source(
-        identity=" ".join([where, *(identity_of_file(each) for each in [*map(Path, files), domain])]),
+        identity=" ".join(
+            [where, *(identity_of_file(each) for each in [*map(Path, files), domain])]
+        ),
         cut=cut,
         sizes=partial(_product_sizes, tabulation.domain),
         measure=measure,

@@ -20,7 +20,7 @@ from countwise.privacy import entropy
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate
-from countwise.release.document import FORMAT, Release, checksum
+from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.runners import Named, Runner, in_threads
@@ -31,8 +31,13 @@ from countwise.tables.cut import Cut
 from countwise.tables.hierarchy import Shape
 from countwise.tables.pieces import Pieces
 
-MOST_CSV = 20_000_000
-"""Counts up to which counts.csv is written unless the user says otherwise."""
+MOST_WHOLE = 30_000_000
+"""Cells up to which a method that looks at all of them is used in memory."""
+
+
+def goes_by_pieces(plan: Plan) -> bool:
+    """Whether neither noise nor adjustment has to look at the whole table at once."""
+    return plan.mechanism != "joint" and plan.adjust in (*PIECEWISE, "auto")
 
 
 def method_by_pieces(plan: Plan) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.domain import Domain
-from countwise.tables.engines import DEFAULT, READ_FILES, Records, opened
+from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
 from countwise.tables.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
@@ -79,8 +79,21 @@ def write_confidential_cells(
     if file.suffix.lower() == ".csv":
         frame.write_csv(file)
     else:
-        frame.with_columns(pl.col(hierarchy.by).cast(pl.String)).write_parquet(file)
+        bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
+        labels = pl.col(hierarchy.by).cast(pl.String)
+        frame.with_columns(labels).write_parquet(file, metadata=bound)
     return hierarchy
+
+
+def counted_rows(file: Path) -> int | None:
+    """The rows a person that a tabulated Parquet file was bounded by; None if it does not say."""
+    if file.suffix.lower() not in PARQUET or not file.is_file():
+        return None
+    try:
+        found = pl.read_parquet_metadata(file).get(ROWS)
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+    return int(found) if found is not None and found.isdecimal() else None
 
 
 def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
