@@ -7,6 +7,7 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
+from countwise.errors import InputError
 from countwise.privacy.epsilon import one_of
 from countwise.release.document import Release, read_release
 from countwise.release.folder import refuse_existing, whole
@@ -16,6 +17,7 @@ from countwise.tables.sdmx import sdmx
 
 EXAMPLE = "Example: countwise convert release/ --to xlsx --out release.xlsx"
 FORMATS = ("wide", "sdmx", "xlsx")
+ENDINGS = {".xlsx": "xlsx"}
 
 
 def convert(
@@ -36,7 +38,13 @@ def convert(
     json: options.Json = False,
 ) -> None:
     """Write the counts of a release as a cross-table, as SDMX-CSV or as an Excel workbook."""
-    chosen = to or ("xlsx" if file.suffix.lower() == ".xlsx" else "")
+    chosen = to or ENDINGS.get(file.suffix.lower(), "")
+    if not chosen:
+        raise InputError(
+            f"{file}: the ending does not say the format. To fix, end the name in "
+            f"{', '.join(ENDINGS)} (xlsx), or add --to with one of {', '.join(FORMATS)}: wide and "
+            "sdmx are both .csv."
+        )
     one_of(chosen, FORMATS, what="--to")
     refuse_existing(file, overwrite=overwrite)
     with progress(2) as tell:

@@ -136,6 +136,10 @@ def _print(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> Non
     rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
     out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
     out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")
+    if not chosen.person:
+        out.print(
+            "That is taken on trust: nothing enforces it unless records are counted with --person."
+        )
     if errors is None:
         out.print("For errors after adjustment, pass public counts of a similar shape: --stand-in.")
     for above, below in pairwise(budget.levels):

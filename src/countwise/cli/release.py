@@ -1,24 +1,34 @@
 """countwise release: a confidential table becomes a folder anyone may have."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from countwise.cli import options
-from countwise.cli.console import out, print_json, print_table, progress
+from countwise.cli.console import err, out, print_json, print_table, progress, stages
 from countwise.cli.tabulate import make_tabulation
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
-from countwise.release.budget import counts_in_words
+from countwise.release.budget import Budget, counts_in_words
 from countwise.release.certificate import given_in_words
-from countwise.release.document import Release
+from countwise.release.document import MOST_CSV
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.run import release as make_release
+from countwise.release.sources import record_source, table_source
+from countwise.release.streamed import (
+    MOST_WHOLE,
+    Source,
+    Streamed,
+    goes_by_pieces,
+    release_by_pieces,
+)
+from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
 from countwise.tables.reading import read_counts
-from countwise.tables.tabulate import Tabulation, tabulate
+from countwise.tables.tabulate import Tabulation, counted_rows, tabulate
 
 EXAMPLE = (
     "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
@@ -69,13 +79,50 @@ def release(
     exact: options.Exact = None,
     zeros: options.Zeros = None,
     plan_file: options.PlanFile = None,
+    csv: Annotated[
+        bool | None,
+        typer.Option(
+            "--csv/--no-csv",
+            help=f"Write counts.csv too (default: up to {MOST_CSV:,} counts).",
+        ),
+    ] = None,
+    piece: Annotated[
+        int, typer.Option(min=1, help="Cells held in memory at a time, about, of large tables.")
+    ] = PIECE,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Throw away what a stopped run of this output has kept."),
+    ] = False,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Release counts that protect people, are whole, non-negative, and add up at every level."""
+    """Release counts that protect people, are whole, non-negative, and add up at every level.
+
+    Large tables are released in pieces; run the same command again to finish a stopped run.
+    """
     plan = options.with_zeros_of(domain, options.make_plan(plan_file, locals()))
     refuse_existing(folder, overwrite=overwrite)
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
+    if table is not None:
+        plan = with_rows(plan, table, rows, plan_file)
+    source = large_source(
+        plan,
+        table,
+        records,
+        count=count,
+        domain=domain,
+        engine=engine,
+        piece=piece,
+        plain=layout == "long" and total_code is None and (domain is not None or cells_are_public),
+    )
+    if source is not None:
+        with stages() as report:
+            streamed = release_by_pieces(
+                source, plan, folder, overwrite=overwrite, fresh=fresh, csv=csv, report=report
+            )
+        print_streamed(plan, streamed, folder, json=json)
+        warn_about_rows(plan, records)
+        return
     with progress(STAGES) as tell:
         if table is None:
             tell("counting records")
@@ -91,11 +138,12 @@ def release(
                 loader=options.make_layout(layout, total_code, domain=domain, by=plan.by),
             )
         made = make_release(confidential, plan, tell=tell)
-        made.save(folder, overwrite=overwrite, tell=tell)
+        made.save(folder, overwrite=overwrite, csv=csv, tell=tell)
     if json:
         print_json(made.manifest() | {"folder": str(folder)})
     else:
-        print_summary(made, folder)
+        print_summary(plan, made.budget, folder)
+    warn_about_rows(plan, records)
 
 
 def refuse_both(
@@ -120,17 +168,80 @@ def plan_tabulation(plan: Plan, domain: Path | None) -> Tabulation:
     )
 
 
-def print_summary(made: Release, folder: Path) -> None:
+def with_rows(plan: Plan, table: Path, rows: int | None, plan_file: Path | None) -> Plan:
+    """The plan with the rows a person that the table was counted with, where it says so."""
+    counted = counted_rows(table)
+    if counted is None or counted <= plan.rows:
+        return plan
+    if rows is None and plan_file is None:
+        return replace(plan, rows=counted)
+    raise PlanError(
+        f"{table} was counted with up to {counted} rows a person, and the plan promises protection "
+        f"for {plan.rows}. To fix, use --rows {counted}."
+    )
+
+
+def warn_about_rows(plan: Plan, records: str | None) -> None:
+    """What is taken on trust when nobody says whose a record is."""
+    if records is not None and not plan.person:
+        many = "one row" if plan.rows == 1 else f"{plan.rows} rows"
+        err.print(
+            f"WARNING: that nobody has more than {many} in the records was taken on trust. Whoever "
+            "has more is protected less. To have it enforced, name the column of persons: "
+            "--person.",
+            style="bold",
+        )
+
+
+def large_source(
+    plan: Plan,
+    table: Path | None,
+    records: str | None,
+    *,
+    count: str,
+    domain: Path | None,
+    engine: str,
+    piece: int,
+    plain: bool,
+) -> Source | None:
+    """The input of a release in pieces; None where the table is small, or needs to be whole.
+
+    A method that looks at all cells at once is used in memory while the table fits there.
+    """
+    source = None
+    if table is not None and plain:
+        source = table_source(table, by=plan.by, count=count, domain=domain, most=piece)
+    elif table is None:
+        tabulation = plan_tabulation(plan, domain)
+        assert domain is not None
+        source = record_source(str(records), tabulation, domain=domain, engine=engine, most=piece)
+    if source is None or (source.cut.total <= MOST_WHOLE and not goes_by_pieces(plan)):
+        return None
+    return source
+
+
+def print_streamed(plan: Plan, made: Streamed, folder: Path, *, json: bool) -> None:
+    """What was released in pieces."""
+    if made.resumed:
+        err.print("Went on from a stopped run: noise it had drawn was kept, none was drawn twice.")
+    if json:
+        print_json(made.manifest | {"folder": str(folder), "resumed": made.resumed})
+        return
+    print_summary(plan, made.budget, folder)
+    if "counts.csv" not in made.manifest["checksums"]:
+        out.print("counts.csv was left out; counts.parquet has every count.")
+
+
+def print_summary(plan: Plan, budget: Budget, folder: Path) -> None:
     """What was released, level by level, and where it is."""
-    levels = made.budget.levels
     print_table(
-        ("level", "counts", made.budget.symbol, "noise within, 95%"),
+        ("level", "counts", budget.symbol, "noise within, 95%"),
         [
             (each.level, counts_in_words(each), written(each.loss), f"±{each.law.margin(0.95):,}")
-            for each in levels
+            for each in budget.levels
         ],
     )
-    out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
-    if made.budget.exact is not None:
-        out.print(given_in_words(made.plan, made.budget))
+    out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
+    if budget.exact is not None:
+        out.print(given_in_words(plan, budget))
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

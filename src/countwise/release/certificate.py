@@ -72,10 +72,22 @@ def exact_nodes(budget: Budget, hierarchy: Hierarchy) -> list[dict[str, object]]
 
 
 def certificate(
-    plan: Plan, budget: Budget, measurements: Measurements, counts: Sequence[IntArray], **about: str
+    plan: Plan,
+    budget: Budget,
+    measurements: Measurements,
+    counts: Sequence[IntArray],
+    *,
+    moved: Sequence[float] | None = None,
+    **about: str,
 ) -> str:
-    """The page, from published values only; `about` has the software version and format."""
+    """The page, from published values only; `about` has the software version and format.
+
+    `moved` is how far adjustment moved each level, given where the counts are nowhere whole.
+    """
     at_most = "at most " if budget.joint else ""
+    if moved is None:
+        pairs = zip(counts, measurements.noisy, strict=True)
+        moved = [float(np.abs(count - noisy).mean()) for count, noisy in pairs]
     levels = [
         {
             "level": each.level,
@@ -83,9 +95,9 @@ def certificate(
             "loss": written(each.loss),
             "scale": written(each.law.scale) if each.law.scale else "none",
             "margin": f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
-            "moved": f"{np.abs(count - noisy).mean():,.2f}",
+            "moved": f"{mean:,.2f}",
         }
-        for each, count, noisy in zip(budget.levels, counts, measurements.noisy, strict=True)
+        for each, mean in zip(budget.levels, moved, strict=True)
     ]
     return render(
         "certificate.html",
@@ -94,7 +106,7 @@ def certificate(
         loss=written(budget.loss),
         loss_in_words=budget.in_words(),
         factor=f"{exp(budget.loss):.2f}" if budget.loss < 20 else None,
-        nodes=measurements.hierarchy.nodes,
+        nodes=sum(each.nodes for each in budget.levels),
         mechanism=plan.mechanism,
         adjust=plan.adjust,
         promise=PROMISES[plan.neighbours],

@@ -28,7 +28,9 @@ from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
 
 FORMAT = 1
-TABLES = ("counts.parquet", "counts.csv", "measurements.parquet")
+TABLES = ("counts.csv", "counts.parquet", "measurements.parquet")
+MOST_CSV = 20_000_000
+"""Counts up to which counts.csv is written unless the user says otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +52,27 @@ class Release:
         """One row a node of every level, with its released count."""
         return stacked(self.hierarchy, count=self.counts)
 
-    def save(self, folder: str | Path, *, overwrite: bool = False, tell: Tell = silent) -> None:
-        """Write the release folder; it gets its name when it is complete and checked."""
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        overwrite: bool = False,
+        csv: bool | None = None,
+        tell: Tell = silent,
+    ) -> None:
+        """Write the release folder; it gets its name when it is complete and checked.
+
+        Without a word on `csv`, counts.csv is written up to MOST_CSV counts.
+        """
+        tables = TABLES if csv or (csv is None and self.hierarchy.nodes <= MOST_CSV) else TABLES[1:]
         with whole(Path(folder), overwrite=overwrite) as partial:
             partial.mkdir()
             table = self.table()
             tell("writing counts.parquet")
             table.write_parquet(partial / "counts.parquet")
-            tell("writing counts.csv")
-            table.write_csv(partial / "counts.csv")
+            if "counts.csv" in tables:
+                tell("writing counts.csv")
+                table.write_csv(partial / "counts.csv")
             del table
             tell("writing measurements.parquet")
             known = {} if self.budget.exact is None else {"exact": self.budget.exact}
@@ -71,7 +85,7 @@ class Release:
             )
             check_counts(self.hierarchy, split_levels(self.hierarchy, written_counts["count"]))
             manifest = self.manifest() | {
-                "checksums": {name: checksum(partial / name) for name in TABLES}
+                "checksums": {name: checksum(partial / name) for name in tables}
             }
             text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
             (partial / "release.json").write_text(text, encoding="utf-8")

@@ -35,7 +35,7 @@ from countwise.release.budget import (
     split_evenly,
     split_for_equal_relative_error,
 )
-from countwise.tables.hierarchy import ROOT, Hierarchy
+from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
 from countwise.tables.pattern import Pattern, read_patterns
 from countwise.tables.tabulate import OUTSIDE
@@ -128,7 +128,7 @@ class Plan:
             raise PlanError("adjust draw-2 takes the total's own noisy count: total=independent.")
         if not isinstance(self.rows, int) or self.rows < 1:
             raise PlanError(f"rows a person must be a whole number of 1 or more, got {self.rows}.")
-        _set(self, "by", tuple(self.by))
+        _set(self, "by", listed(self.by) if self.by else ())
         for kind in PATTERNS:
             _set(self, kind, read_patterns(getattr(self, kind), by=self.by))
 
@@ -146,7 +146,7 @@ class Plan:
         """What losses are counted in: ε, or ρ for Gaussian noise."""
         return "epsilon" if self.rho is None else "rho"
 
-    def budget(self, hierarchy: Hierarchy) -> Budget:
+    def budget(self, hierarchy: Shaped) -> Budget:
         """The loss and the noise of every level of a hierarchy."""
         if self.by and self.by != hierarchy.by:
             raise PlanError(
@@ -158,7 +158,7 @@ class Plan:
         nodes = dict(hierarchy.describe())
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
-        known = self.invariants(hierarchy)
+        known = self.invariants(hierarchy) if isinstance(hierarchy, Hierarchy) else None
         exact = dict.fromkeys(nodes, 0)
         if known is not None:
             exact = {name: int(e.sum()) for name, e in zip(nodes, known.exact, strict=True)}

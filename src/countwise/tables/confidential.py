@@ -1,9 +1,17 @@
 """True counts, wrapped so that they are not shown, stored or passed on by accident."""
 
+import os
+from collections.abc import Sequence
 from typing import NoReturn
 
+import numpy as np
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 from countwise.arrays import IntArray, frozen
+from countwise.errors import TableError
 from countwise.tables.hierarchy import Hierarchy
+
+MAX_COUNT = 10**15
 
 
 class Confidential:
@@ -22,6 +30,26 @@ class Confidential:
     def reveal(self) -> IntArray:
         """The true count of every cell."""
         return self.__cells
+
+    def level(self, level: int) -> "Confidential":
+        """The same people counted at a level of the tree, which becomes the level of cells."""
+        return Confidential(
+            self.hierarchy.above(level), self.hierarchy.sums(self.__cells)[level].copy()
+        )
+
+    def sealed(self, key: bytes) -> bytes:
+        """The counts under a key that only memory holds, to be handed from process to process."""
+        nonce = os.urandom(12)
+        return nonce + AESGCM(key).encrypt(nonce, self.__cells.tobytes(), None)
+
+    @staticmethod
+    def gathered(hierarchy: Hierarchy, parts: Sequence[bytes], key: bytes) -> "Confidential":
+        """The table of a hierarchy whose cells were sealed in parts, one after another."""
+        opened = [AESGCM(key).decrypt(part[:12], part[12:], None) for part in parts]
+        cells = np.frombuffer(b"".join(opened), dtype=np.int64)
+        if float(cells.sum(dtype=np.float64)) > MAX_COUNT:
+            raise TableError("the counts of the table add up to more than 10^15.")
+        return Confidential(hierarchy, cells)
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{size} {level}" for level, size in self.hierarchy.describe())

@@ -19,6 +19,7 @@ from countwise.tables.hierarchy import Hierarchy, build
 
 MOST_CELLS = 10**10
 PLACE = "countwise place"
+CELLS = "countwise cells"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,6 +97,57 @@ class Domain:
                 kind = pl.Enum(labels.unique().sort())
                 columns[name] = labels.cast(kind).gather(places)
         return build(pl.DataFrame([columns[name] for name in self.by]))
+
+    def nodes(self, depth: int) -> pl.DataFrame:
+        """The nodes of a level by their labels, each with the number of its cells."""
+        outer = self.by[:depth]
+        found = pl.DataFrame({CELLS: [1]})
+        for factor in self.factors:
+            within = [name for name in factor.columns if name in outer]
+            if not within:
+                found = found.with_columns(pl.col(CELLS) * len(factor.cells))
+                continue
+            sizes = factor.cells.group_by(within).agg(pl.len().cast(pl.Int64).alias(PLACE))
+            found = found.join(sizes, how="cross").with_columns(pl.col(CELLS) * pl.col(PLACE))
+            found = found.drop(PLACE)
+        return found.select(*outer, CELLS)
+
+    def below(self, paths: pl.DataFrame) -> tuple[Hierarchy, IntArray]:
+        """The tree over the cells below the given nodes, and the number of each in the product."""
+        cells, places = paths, []
+        for i, factor in enumerate(self.factors):
+            places.append(f"{PLACE} {i}")
+            listed = factor.cells.with_row_index(places[-1])
+            within = [name for name in factor.columns if name in paths.columns]
+            if within:
+                cells = cells.join(listed, on=within, how="inner")
+            else:
+                cells = cells.join(listed, how="cross")
+        hierarchy, order = build(cells.select(self.by))
+        found = [cells[name].to_numpy()[order].astype(np.int64) for name in places]
+        return hierarchy, np.asarray(np.ravel_multi_index(tuple(found), self.shape))
+
+    def owners(self, paths: pl.DataFrame, numbers: IntArray) -> IntArray:
+        """For numbers of cells in the product, the row of the node above each in `paths`.
+
+        `paths` has all nodes of a level, by their labels.
+        """
+        places = np.unravel_index(numbers, self.shape)
+        found, shape = np.zeros(len(numbers), dtype=np.int64), 1
+        listed = np.zeros(len(paths), dtype=np.int64)
+        for factor, place in zip(self.factors, places, strict=True):
+            within = [name for name in factor.columns if name in paths.columns]
+            if not within:
+                continue
+            parts = factor.cells.select(within).unique().with_row_index(PLACE)
+            here = factor.cells.join(parts, on=within, how="left", maintain_order="left")[PLACE]
+            there = paths.join(parts, on=within, how="left", maintain_order="left")[PLACE]
+            found = found * len(parts) + here.to_numpy()[place]
+            listed = listed * len(parts) + there.to_numpy()
+            shape *= len(parts)
+        rows = np.empty(shape, dtype=np.int64)
+        rows[listed] = np.arange(len(paths))
+        return rows[found]
 
     @property
     def hierarchy(self) -> Hierarchy:

@@ -11,7 +11,7 @@ import polars as pl
 from countwise.errors import TableError
 from countwise.tables.binning import make_bins
 from countwise.tables.domain import Domain, Factor, factor_of
-from countwise.tables.hierarchy import check_level_names
+from countwise.tables.hierarchy import check_level_names, listed
 from countwise.tables.hrc import INDENT, read_hrc
 from countwise.tables.pattern import Pattern, read_pattern
 from countwise.tables.reading import load, refuse_empty_labels
@@ -26,7 +26,7 @@ def read_domain_file(path: str | Path, *, by: Sequence[str]) -> Domain:
 
     A TOML file declares factors; any other file is one factor, a list of cells with a row each.
     """
-    path, by = Path(path), tuple(by)
+    path, by = Path(path), listed(by)
     check_level_names(by)
     if path.suffix.lower() != ".toml":
         source = load(path, by, [])

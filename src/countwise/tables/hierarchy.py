@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,31 @@ Numbers = TypeVar("Numbers", IntArray, FloatArray)
 
 ROOT = "total"
 RESERVED = (ROOT, "level", "count", "noisy")
+
+
+class Shaped(Protocol):
+    """Level columns, and how many nodes each level has: all that a budget depends on."""
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Level columns from outer to inner."""
+        ...
+
+    def describe(self) -> Iterator[tuple[str, int]]:
+        """Level names with their number of nodes."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The shape of a tree that is nowhere whole."""
+
+    by: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def describe(self) -> Iterator[tuple[str, int]]:
+        """Level names with their number of nodes."""
+        return iter(zip((ROOT, *self.by), self.sizes, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +84,15 @@ class Hierarchy:
         for offsets in reversed(self.offsets):
             values.append(np.add.reduceat(values[-1], offsets[:-1]))
         return tuple(reversed(values))
+
+    def above(self, level: int) -> "Hierarchy":
+        """The tree down to a level, whose nodes are its cells."""
+        return Hierarchy(
+            by=self.by[:level],
+            labels=self.labels[:level],
+            codes=self.codes[:level],
+            offsets=self.offsets[:level],
+        )
 
     def parents(self, level: int) -> IntArray:
         """For each node of a level below the root, its parent's position one level up."""
@@ -124,9 +158,14 @@ class Hierarchy:
         return iter(zip(self.levels, self.sizes, strict=True))
 
 
+def listed(by: Sequence[str]) -> tuple[str, ...]:
+    """Level columns from a list, or from one text with commas between them."""
+    return tuple(name.strip() for name in by.split(",")) if isinstance(by, str) else tuple(by)
+
+
 def check_level_names(by: Sequence[str]) -> None:
     """Level columns must exist, differ, and leave the names of the output columns free."""
-    if not by:
+    if not by or by == ("",):
         raise TableError("no level columns given. To fix, name them outer to inner: --by a,b,c")
     for name in by:
         if by.count(name) > 1:
@@ -146,14 +185,12 @@ def build(cells: pl.DataFrame) -> tuple[Hierarchy, IntArray]:
     side by side for the caller to find: the hierarchy then has both.
     """
     by = tuple(cells.columns)
-    labels = tuple(tuple(cells[name].unique().sort().to_list()) for name in by)
-    coded = cells.select(
-        pl.col(name).cast(pl.Enum(labels[depth])).to_physical() for depth, name in enumerate(by)
-    )
-    columns = [coded[name].to_numpy() for name in by]
-    order = np.arange(len(coded))
+    coded = [_coded(cells[name]) for name in by]
+    labels, columns = tuple(each[0] for each in coded), [each[1] for each in coded]
+    order = np.arange(len(cells))
     if not _sorted(columns):
-        order = coded.select(pl.arg_sort_by(by)).to_series().to_numpy().astype(np.int64)
+        coded_rows = pl.DataFrame({name: codes for name, (_, codes) in zip(by, coded, strict=True)})
+        order = coded_rows.select(pl.arg_sort_by(by)).to_series().to_numpy().astype(np.int64)
         columns = [column[order] for column in columns]
     starts = _starts(columns)
     offsets = [np.array([0, len(starts[0])])]
@@ -168,6 +205,18 @@ def build(cells: pl.DataFrame) -> tuple[Hierarchy, IntArray]:
         ),
         offsets=tuple(frozen(each.astype(np.int64)) for each in offsets),
     ), order
+
+
+def _coded(column: pl.Series) -> tuple[tuple[str, ...], CodeArray]:
+    """The labels of a column in their order, and for each row the number of its label."""
+    interned = column.cast(pl.Categorical)
+    physical = interned.to_physical().to_numpy()
+    distinct = interned.unique()
+    texts = distinct.cast(pl.String)
+    order = texts.arg_sort().to_numpy()
+    numbers = np.zeros(int(physical.max(initial=0)) + 1, dtype=np.uint32)
+    numbers[distinct.to_physical().to_numpy()[order]] = np.arange(len(order))
+    return tuple(texts[order].to_list()), numbers[physical]
 
 
 def _sorted(columns: list[CodeArray]) -> bool:

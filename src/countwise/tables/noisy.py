@@ -8,7 +8,7 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.hierarchy import ROOT, Hierarchy, build, check_level_names
+from countwise.tables.hierarchy import ROOT, Hierarchy, build, check_level_names, listed
 from countwise.tables.reading import Source, load, whole_numbers
 
 
@@ -20,6 +20,7 @@ def read_noisy(
     A row is a node: its level columns are filled down to its level and empty below. Every node
     that has cells below it, the grand total included, must have its row.
     """
+    by = listed(by)
     check_level_names(by)
     source = load(Path(path), by, list(noisy))
     filled = source.frame.select(pl.col(by).is_not_null() & (pl.col(by) != ""))

@@ -13,10 +13,10 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.confidential import Confidential
-from countwise.tables.hierarchy import Hierarchy, build, check_level_names
+from countwise.tables.confidential import MAX_COUNT, Confidential
+from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
 
-MAX_COUNT = 10**15
+ROW = "countwise row"
 
 NO_DOMAIN = (
     "the list of cells must be public, because a cell that appears only when someone is in it "
@@ -88,6 +88,7 @@ def read_public_counts(
     loader: Loader | None = None,
 ) -> tuple[Hierarchy, IntArray]:
     """Counts that need no protection, such as a public stand-in: the cells and their counts."""
+    by = listed(by)
     check_level_names(by)
     if count in by:
         raise TableError(f"column {count!r} can not be a level and the count.")
@@ -96,13 +97,14 @@ def read_public_counts(
     counts = whole_numbers(source, count, least=0)
     if domain is not None:
         hierarchy = read_domain(domain, by=by)
-        return hierarchy, _placed(source, counts, hierarchy, domain=Path(domain))
-    hierarchy, order = _unique(source, by)
+        return hierarchy, placed(source, counts, hierarchy, domain=Path(domain))
+    hierarchy, order = unique_cells(source, by)
     return hierarchy, counts[order]
 
 
 def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
     """The public cells: one row each, level columns outer to inner, or a domain in TOML."""
+    by = listed(by)
     check_level_names(by)
     if Path(path).suffix.lower() == ".toml":
         from countwise.tables.domainfile import read_domain_file
@@ -110,10 +112,21 @@ def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
         return read_domain_file(path, by=by).hierarchy
     source = load(Path(path), by, [])
     refuse_empty_labels(source, by)
-    return _unique(source, by)[0]
+    return unique_cells(source, by)[0]
 
 
-def load(path: Path, by: Sequence[str], others: Sequence[str]) -> Source:
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Some rows of a file: a range, and of these the ones that meet a condition."""
+
+    first: int
+    count: int | None
+    condition: pl.Expr | None = None
+
+
+def load(
+    path: Path, by: Sequence[str], others: Sequence[str], *, rows: Rows | None = None
+) -> Source:
     """The named columns of a CSV or Parquet file: labels as text, and so the rest of a CSV."""
     columns = [*by, *others]
     if not path.is_file():
@@ -121,11 +134,13 @@ def load(path: Path, by: Sequence[str], others: Sequence[str]) -> Source:
     if path.stat().st_size == 0:
         raise TableError(f"{path}: the file is empty; it needs the columns {', '.join(columns)}.")
     try:
-        lazy = _scan(path)
+        lazy = scan(path, row_index=None if rows is None else ROW)
         names = lazy.collect_schema().names()
         for column in columns:
             if column not in names:
                 raise TableError(_no_column(path, column, names))
+        if rows is not None:
+            return _part(path, lazy, by, others, rows)
         frame = lazy.select(pl.col(by).cast(pl.String), *others).collect()
     except (pl.exceptions.PolarsError, UnicodeDecodeError, OSError) as problem:
         raise TableError(_unreadable(path, problem)) from problem
@@ -134,14 +149,28 @@ def load(path: Path, by: Sequence[str], others: Sequence[str]) -> Source:
     return Source(path=path, frame=frame, first_row=1 if _is_parquet(path) else 2)
 
 
+def _part(
+    path: Path, lazy: pl.LazyFrame, by: Sequence[str], others: Sequence[str], rows: Rows
+) -> Source:
+    chosen = lazy.slice(rows.first, rows.count)
+    if rows.condition is not None:
+        chosen = chosen.filter(rows.condition)
+    labels = pl.col(by).cast(pl.String)
+    frame = chosen.select(ROW, labels, *others).collect(engine="streaming").sort(ROW)
+    places = frame[ROW].cast(pl.Int64).to_numpy()
+    first_row = 1 if _is_parquet(path) else 2
+    return Source(path=path, frame=frame.drop(ROW), first_row=first_row, rows=places)
+
+
 def _is_parquet(path: Path) -> bool:
     return path.suffix.lower() in {".parquet", ".pq"}
 
 
-def _scan(path: Path) -> pl.LazyFrame:
+def scan(path: Path, *, row_index: str | None = None) -> pl.LazyFrame:
+    """A file to be read in part, its rows numbered if asked."""
     if _is_parquet(path):
-        return pl.scan_parquet(path, glob=False)
-    return pl.scan_csv(path, infer_schema=False, glob=False)
+        return pl.scan_parquet(path, glob=False, row_index_name=row_index)
+    return pl.scan_csv(path, infer_schema=False, glob=False, row_index_name=row_index)
 
 
 def column_names(path: Path) -> list[str]:
@@ -149,7 +178,7 @@ def column_names(path: Path) -> list[str]:
     if not path.is_file():
         raise TableError(f"{path}: there is no such file.")
     try:
-        return _scan(path).collect_schema().names()
+        return scan(path).collect_schema().names()
     except (pl.exceptions.PolarsError, UnicodeDecodeError, OSError) as problem:
         raise TableError(_unreadable(path, problem)) from problem
 
@@ -190,8 +219,7 @@ def whole_numbers(source: Source, column: str, *, least: int | None) -> IntArray
         raw = raw.str.strip_chars()
     _refuse(source, column, raw.is_null() | _blank(raw), "is missing")
     numbers = raw.cast(pl.Int64, strict=False)
-    digits = raw.cast(pl.String).str.contains(r"^[+-]?\d+$")
-    whole = digits if raw.dtype == pl.String else _whole(raw)
+    whole = raw.str.contains(r"^[+-]?\d+$") if raw.dtype == pl.String else _whole(raw)
     _refuse(source, column, ~whole, "is not a whole number")
     _refuse(source, column, numbers.is_null() | (numbers.abs() > MAX_COUNT), "is larger than 10^15")
     if least is not None:
@@ -222,7 +250,8 @@ def _refuse(source: Source, column: str, bad: pl.Series, what: str) -> None:
         )
 
 
-def _unique(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
+def unique_cells(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
+    """The tree of cells that are each listed once, and the row that each came from."""
     hierarchy, order = build(source.frame.select(by))
     codes, parents = hierarchy.codes[-1], hierarchy.parents(len(by))
     twin = np.flatnonzero((codes[1:] == codes[:-1]) & (parents[1:] == parents[:-1]))
@@ -231,12 +260,12 @@ def _unique(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
         cell = "/".join(hierarchy.path(len(by), int(twin[0])))
         raise TableError(
             f"{source.where(second)}: duplicate cell {cell!r}, already in row "
-            f"{first + source.first_row}. Every cell must have one row."
+            f"{source.where(first).rpartition(' ')[2]}. Every cell must have one row."
         )
     return hierarchy, order
 
 
-def _placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path) -> IntArray:
+def placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path) -> IntArray:
     """The counts of a domain's cells; those without a row are zeros."""
     by = list(hierarchy.by)
     listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")

@@ -19,13 +19,15 @@ from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.domain import Domain
-from countwise.tables.engines import DEFAULT, READ_FILES, Records, opened
+from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
 from countwise.tables.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Refusal = Callable[[Records, "Tabulation"], str]
+Add = Callable[[IntArray, IntArray], None]
+"""Takes numbers of cells, which may repeat, and the rows to be added to each."""
 OUTSIDE = ("refuse", "other")
 PERSON, ROWS, NAMELESS, ROW = (
     f"countwise {name}" for name in ("person", "rows", "nameless", "row")
@@ -77,23 +79,49 @@ def write_confidential_cells(
     if file.suffix.lower() == ".csv":
         frame.write_csv(file)
     else:
-        frame.with_columns(pl.col(hierarchy.by).cast(pl.String)).write_parquet(file)
+        bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
+        labels = pl.col(hierarchy.by).cast(pl.String)
+        frame.with_columns(labels).write_parquet(file, metadata=bound)
     return hierarchy
+
+
+def counted_rows(file: Path) -> int | None:
+    """The rows a person that a tabulated Parquet file was bounded by; None if it does not say."""
+    if file.suffix.lower() not in PARQUET or not file.is_file():
+        return None
+    try:
+        found = pl.read_parquet_metadata(file).get(ROWS)
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+    return int(found) if found is not None and found.isdecimal() else None
 
 
 def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
     product = np.zeros(domain.size, dtype=np.int64)
-    with opened(records, engine=engine) as source:
-        refusal = _count(source, tabulation, product)
-        if refusal is not None:
-            raise TableError(refusal(source, tabulation))
+    count_records(
+        records,
+        tabulation,
+        engine=engine,
+        key=fresh_key(),
+        add=lambda cells, rows: np.add.at(product, cells, rows),
+    )
     return domain.hierarchy, product[domain.order]
 
 
-def _count(source: Records, tabulation: Tabulation, product: IntArray) -> Refusal | None:
-    """Add the records to the cells of the product; what to say if one can not be counted."""
-    query = grouped(source, tabulation, key=fresh_key())
+def count_records(
+    records: str | Path, tabulation: Tabulation, *, engine: str, key: str, add: Add
+) -> None:
+    """Count records into cells, by their numbers in the product of the domain, batch by batch."""
+    with opened(records, engine=engine) as source:
+        refusal = _count(source, tabulation, key, add)
+        if refusal is not None:
+            raise TableError(refusal(source, tabulation))
+
+
+def _count(source: Records, tabulation: Tabulation, key: str, add: Add) -> Refusal | None:
+    """Add the records to their cells; what to say if one can not be counted."""
+    query = grouped(source, tabulation, key=key)
     with source.batches(query) as batches:
         for batch in batches:
             if tabulation.person is not None and batch[NAMELESS].any():
@@ -102,7 +130,7 @@ def _count(source: Records, tabulation: Tabulation, product: IntArray) -> Refusa
             if any((each < 0).any() for each in places):
                 return _outside
             cells = np.ravel_multi_index(places, tabulation.domain.shape)
-            np.add.at(product, cells, batch[ROWS].to_numpy())
+            add(np.asarray(cells), batch[ROWS].to_numpy())
     return None
 
 

@@ -1,0 +1,77 @@
+"""Rows of a release as Arrow tables, written to Parquet as they come."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from countwise.arrays import IntArray
+from countwise.tables.hierarchy import Hierarchy
+
+LABEL = pa.dictionary(pa.int32(), pa.string())
+GROUP = 500_000
+"""Rows that are gathered before a group of them is written."""
+
+
+def rows(hierarchy: Hierarchy, level: int, name: str, values: IntArray) -> pa.Table:
+    """The nodes of a level: level columns (empty below the node's level), `level`, a value."""
+    size = hierarchy.sizes[level]
+    columns = [
+        pa.DictionaryArray.from_arrays(codes.astype(np.int32, copy=False), pa.array(labels))
+        for codes, labels in zip(hierarchy.path_codes(level), hierarchy.labels, strict=False)
+    ]
+    columns += [pa.nulls(size, LABEL)] * (len(hierarchy.by) - level)
+    same = pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), [hierarchy.levels[level]])
+    return pa.table([*columns, same, pa.array(values)], schema=schema(hierarchy.by, name))
+
+
+def top_rows(
+    hierarchy: Hierarchy, by: Sequence[str], level: int, name: str, values: IntArray
+) -> pa.Table:
+    """The same for a level of the top, which does not have the level columns below the cut."""
+    table = rows(hierarchy, level, name, values)
+    for i, column in enumerate(by[len(hierarchy.by) :], start=len(hierarchy.by)):
+        table = table.add_column(i, column, pa.nulls(table.num_rows, LABEL))
+    return table
+
+
+def schema(by: Sequence[str], name: str) -> pa.Schema:
+    """Columns of every table of a release."""
+    return pa.schema([*((each, LABEL) for each in (*by, "level")), (name, pa.int64())])
+
+
+def write(path: Path, tables: Iterable[pa.Table], by: Sequence[str], name: str) -> None:
+    """A Parquet file of tables, one after another."""
+    form = schema(by, name)
+    with pq.ParquetWriter(path, form, compression="zstd", write_statistics=[name]) as writer:
+        for table in _groups(tables):
+            writer.write_table(table)
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(each.num_rows for each in waiting) >= GROUP:
+            yield pa.concat_tables(waiting).unify_dictionaries()
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting).unify_dictionaries()
+
+
+def level_sums(files: Sequence[Path], name: str, sizes: Sequence[int]) -> list[int]:
+    """The sum of a written column over each level; -1 where a value is negative or missing."""
+    ends, at = np.cumsum(sizes), 0
+    sums = [0] * len(sizes)
+    for path in files:
+        for batch in pq.ParquetFile(path).iter_batches(columns=[name]):
+            values = batch.column(0).to_numpy()
+            while len(values):
+                level = int(np.searchsorted(ends, at, side="right"))
+                part = values[: int(ends[level]) - at]
+                bad = sums[level] < 0 or bool((part < 0).any())
+                sums[level] = -1 if bad else sums[level] + int(part.sum())
+                at, values = at + len(part), values[len(part) :]
+    return sums if at == int(ends[-1]) else [-1] * len(sizes)

@@ -1,0 +1,100 @@
+"""Where the true counts of a release in pieces come from: a table, or records."""
+
+from collections.abc import Callable
+from functools import partial
+from glob import glob
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from countwise.release.runners import Named
+from countwise.release.stages import Work
+from countwise.release.staging import identity_of_file
+from countwise.release.streamed import Source, from_pieces
+from countwise.tables.cut import PIECE, Cut, cut_domain, cut_file
+from countwise.tables.domain import Domain
+from countwise.tables.domainfile import read_domain_file
+from countwise.tables.pieces import DomainPieces, Pieces, RecordPieces, TablePieces
+from countwise.tables.tabulate import Tabulation
+
+
+def table_source(
+    table: Path, *, by: tuple[str, ...], count: str, domain: Path | None, most: int = PIECE
+) -> Source | None:
+    """A table of cells, one row each, in pieces; None where it is small enough for memory.
+
+    Without a domain its rows are the public cells.
+    """
+    product = None
+    if domain is None:
+        cut = cut_file(table, by=by, most=most)
+    elif domain.suffix.lower() == ".toml":
+        product = read_domain_file(domain, by=by)
+        cut = (
+            None
+            if any(each.inner is not None for each in product.factors)
+            else cut_domain(product, most=most)
+        )
+    else:
+        cut = cut_file(domain, by=by, most=most)
+    if cut is None:
+        return None
+    identity = " ".join(identity_of_file(path) for path in (table, domain) if path is not None)
+    pieces: Pieces = TablePieces(path=table, count=count, cut=cut)
+    if domain is not None:
+        pieces = DomainPieces(path=table, count=count, domain=domain, product=product, cut=cut)
+    sizes = partial(_sizes, pieces) if product is None else partial(_product_sizes, product)
+    return Source(
+        identity=f"{identity} {count}",
+        cut=cut,
+        sizes=sizes,
+        measure=from_pieces(lambda _: pieces),
+    )
+
+
+def record_source(
+    records: str, tabulation: Tabulation, *, domain: Path, engine: str, most: int = PIECE
+) -> Source | None:
+    """Records that are counted into the cells of a product; None where memory can hold these."""
+    cut = cut_domain(tabulation.domain, most=most)
+    if cut is None:
+        return None
+
+    def make(key: str) -> Pieces:
+        return RecordPieces(records, tabulation, cut, engine=engine, key=key)
+
+    return records_in_pieces(records, tabulation, cut, from_pieces(make), domain, engine)
+
+
+def records_in_pieces(
+    records: str,
+    tabulation: Tabulation,
+    cut: Cut,
+    measure: Callable[[Work, Named, str], list[bytes]],
+    domain: Path,
+    engine: str,
+) -> Source:
+    """The source of records, however they are counted. Only files are sure to be the same again."""
+    files = sorted(glob(records)) or ([records] if Path(records).is_file() else [])
+    address = urlsplit(engine)
+    where = f"{address.scheme}://{address.hostname or ''}{address.path} {records}"
+    return Source(
+        identity=" ".join(
+            [where, *(identity_of_file(each) for each in [*map(Path, files), domain])]
+        ),
+        cut=cut,
+        sizes=partial(_product_sizes, tabulation.domain),
+        measure=measure,
+        lasting=bool(files),
+    )
+
+
+def _sizes(pieces: Pieces) -> tuple[int, ...]:
+    """Nodes of each level, by reading all pieces once."""
+    cut = pieces.cut
+    found = [pieces.piece(i).hierarchy.sizes for i in range(len(cut))]
+    inner = (sum(each[level] for each in found) for level in range(cut.depth + 1, len(cut.by) + 1))
+    return (*cut.top.sizes, *inner)
+
+
+def _product_sizes(domain: Domain) -> tuple[int, ...]:
+    return (1, *(len(domain.nodes(level)) for level in range(1, len(domain.by))), domain.size)

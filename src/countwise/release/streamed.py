@@ -1,0 +1,249 @@
+"""A release in pieces: measured, adjusted and written a subtree at a time, and resumed if stopped.
+
+The folder it writes is that of any release. Memory holds the top of the tree and a few pieces.
+"""
+
+import json
+import secrets
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from countwise.adjust.piecewise import PIECEWISE
+from countwise.errors import CountwiseError, InputError, PlanError
+from countwise.privacy import entropy
+from countwise.progress import Report, unheard
+from countwise.release.budget import Budget
+from countwise.release.certificate import certificate
+from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
+from countwise.release.folder import refuse_existing
+from countwise.release.plan import Plan
+from countwise.release.runners import Named, Runner, in_threads
+from countwise.release.stages import TOP, Work, adjusted_name, measured_name
+from countwise.release.staging import Staging, discard, identity_of, opened
+from countwise.release.writing import COUNTS, check_written, write_files, write_parts
+from countwise.tables.cut import Cut
+from countwise.tables.hierarchy import Shape
+from countwise.tables.pieces import Pieces
+
+MOST_WHOLE = 30_000_000
+"""Cells up to which a method that looks at all of them is used in memory."""
+
+
+def goes_by_pieces(plan: Plan) -> bool:
+    """Whether neither noise nor adjustment has to look at the whole table at once."""
+    given = plan.exact or plan.zeros
+    return not given and plan.mechanism != "joint" and plan.adjust in (*PIECEWISE, "auto")
+
+
+def method_by_pieces(plan: Plan) -> tuple[str, str]:
+    """The adjustment of a plan for a table that is released in pieces, and why if it was chosen.
+
+    What looks at the whole table at once is refused.
+    """
+    if plan.mechanism == "joint":
+        raise PlanError(
+            "mechanism joint draws the noise of the whole tree at once, and this table is released "
+            "in pieces. To fix, use mechanism geometric."
+        )
+    if plan.exact or plan.zeros:
+        raise PlanError(
+            "exact counts and cells that can only be zero are known by looking at the whole table, "
+            "and this one is released in pieces. To fix, leave exact and zeros out."
+        )
+    if plan.adjust == "auto":
+        return "least-squares", "the table is released in pieces, and bayes looks at all cells"
+    if plan.adjust not in PIECEWISE:
+        raise PlanError(
+            f"adjust {plan.adjust} looks at all cells at once, and this table is released in "
+            f"pieces. To fix, choose one of {', '.join(PIECEWISE)}."
+        )
+    return plan.adjust, ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the true counts come from: made only when some have still to be measured.
+
+    `identity` says which input it is; `lasting` whether the same input can be read again.
+    """
+
+    identity: str
+    cut: Cut
+    sizes: Callable[[], tuple[int, ...]]
+    measure: Callable[[Work, Named, str], list[bytes]]
+    lasting: bool = True
+
+
+def from_pieces(make: Callable[[str], Pieces]) -> Callable[[Work, Named, str], list[bytes]]:
+    """Measuring by reading one piece after another; `make` takes the key of bounded rows."""
+
+    def measured(work: Work, each: Named, key: str) -> list[bytes]:
+        return each(_Measure(work, make(key)), len(work.cut))
+
+    return measured
+
+
+@dataclass(frozen=True)
+class _Measure:
+    work: Work
+    pieces: Pieces
+
+    def __call__(self, i: int) -> bytes:
+        return self.work.measure(self.pieces.piece(i), i)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Streamed:
+    """What a streamed release says about itself when it is complete."""
+
+    manifest: dict[str, Any]
+    budget: Budget
+    resumed: bool
+
+
+def release_by_pieces(
+    source: Source,
+    plan: Plan,
+    folder: Path,
+    *,
+    overwrite: bool = False,
+    fresh: bool = False,
+    csv: bool | None = None,
+    runner: Runner = in_threads,
+    data_set: bool = False,
+    report: Report = unheard,
+) -> Streamed:
+    """Make a release folder, or finish one that an earlier run began.
+
+    With `data_set` the tables are folders of Parquet files, written where the pieces are.
+    """
+    refuse_existing(folder, overwrite=overwrite)
+    method, reason = method_by_pieces(plan)
+    identity = identity_of(json.dumps(plan.to_dict()), source.identity, method)
+    with opened(folder, identity=identity, settings=_settings(plan), fresh=fresh) as staging:
+        work = _work(source, plan, method, staging)
+        begun = staging.has(measured_name(0)) or any(staging.folder.glob("measured-*"))
+        if begun and not staging.has(TOP) and not source.lasting:
+            raise InputError(
+                f"the run that makes {folder} was stopped while it measured records of a database, "
+                "which may have changed since. To fix, throw its noisy counts away with --fresh."
+            )
+        _measure(source, work, Named(runner=runner, stage="measuring", report=report))
+        work = _with_sizes(work)
+        _adjust(work, Named(runner=runner, stage="making counts add up", report=report))
+        out = staging.folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        wanted = sum(work.sizes()) <= MOST_CSV if csv is None else csv
+        if data_set:
+            files = write_parts(work, out, Named(runner=runner, stage="writing", report=report))
+        else:
+            files = write_files(work, out, report)
+        check_written(work, out, files)
+        if wanted:
+            report("writing counts.csv", 0, 1)
+            pl.scan_parquet([out / name for name in files[COUNTS]]).sink_csv(out / "counts.csv")
+        manifest = _manifest(work, reason)
+        names = [name for each in files.values() for name in each]
+        names += ["counts.csv"] if wanted else []
+        manifest["checksums"] = {name: checksum(out / name) for name in names}
+        _describe(work, manifest, out)
+        _put_in_place(out, folder, staging)
+    return Streamed(manifest=manifest, budget=work.budget, resumed=begun)
+
+
+def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:
+    """What a run decides at random at its beginning."""
+    return lambda: {
+        "tie_key": entropy.word() if plan.ties == "random" else None,
+        "adjust_key": [entropy.word() for _ in range(4)],
+        "person_key": secrets.token_hex(16),
+    }
+
+
+def _work(source: Source, plan: Plan, method: str, staging: Staging) -> Work:
+    """The sizes below the cut are not known yet.
+
+    All that matters of them is whether they are 1, unless the loss is divided by them.
+    """
+    cut, settings = source.cut, staging.settings()
+    sizes = (*cut.top.sizes, *(cut.total,) * (len(cut.by) - cut.depth))
+    if plan.split == "relative":
+        sizes = source.sizes()
+    return Work(
+        plan=plan,
+        budget=plan.budget(Shape(by=cut.by, sizes=sizes)),
+        method=method,
+        cut=cut,
+        staging=staging,
+        tie_key=settings["tie_key"],
+        adjust_key=tuple(settings["adjust_key"]),
+        seal=secrets.token_bytes(32),
+    )
+
+
+def _with_sizes(work: Work) -> Work:
+    """The same with the size of every level, which changes no noise."""
+    shape = Shape(by=work.cut.by, sizes=work.sizes())
+    budget = work.plan.budget(shape)
+    if budget.laws != work.budget.laws:
+        raise CountwiseError("the noise depends on the sizes of levels that were not known.")
+    return replace(work, budget=budget)
+
+
+def _measure(source: Source, work: Work, each: Named) -> None:
+    """Noise for every count, once. Afterwards the true counts are not needed any more."""
+    if work.staging.has(TOP):
+        return
+    sealed = source.measure(work, each, work.staging.settings()["person_key"])
+    work.measure_top(sealed)
+    work.staging.forget("person_key")
+
+
+def _adjust(work: Work, each: Named) -> None:
+    work.adjust_top()
+    if not all(work.staging.has(adjusted_name(i)) for i in range(len(work.cut))):
+        each(work.adjust, len(work.cut))
+
+
+def _manifest(work: Work, reason: str) -> dict[str, Any]:
+    """As of any release; the tree of the one that stands for it is the top."""
+    top = Release(
+        plan=work.plan,
+        budget=work.budget,
+        measurements=work.top_measurements(),
+        counts=(),
+        tie_key=work.tie_key,
+    )
+    manifest = top.manifest() | {"by": list(work.cut.by)}
+    if reason:
+        manifest["adjustment"] |= {"method": work.method, "reason": reason}
+    return manifest
+
+
+def _describe(work: Work, manifest: dict[str, Any], out: Path) -> None:
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    (out / "release.json").write_text(text, encoding="utf-8")
+    page = certificate(
+        work.plan,
+        work.budget,
+        work.top_measurements(),
+        (),
+        moved=work.moved(),
+        version=version("countwise"),
+        format=str(FORMAT),
+    )
+    (out / "certificate.html").write_text(page, encoding="utf-8")
+
+
+def _put_in_place(out: Path, folder: Path, staging: Staging) -> None:
+    if folder.exists():
+        folder.rename(staging.folder / "old")
+    out.rename(folder)
+    discard(staging)
