@@ -131,6 +131,8 @@ def print_summary(made: Release, folder: Path) -> None:
         ],
     )
     out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    if made.reason:
+        out.print(f"Adjustment: {made.method}; {made.reason}.")
     if made.budget.exact is not None:
         out.print(given_in_words(made.plan, made.budget))
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

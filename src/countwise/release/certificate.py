@@ -74,7 +74,10 @@ def exact_nodes(budget: Budget, hierarchy: Hierarchy) -> list[dict[str, object]]
 def certificate(
     plan: Plan, budget: Budget, measurements: Measurements, counts: Sequence[IntArray], **about: str
 ) -> str:
-    """The page, from published values only; `about` has the software version and format."""
+    """The page, from published values only.
+
+    `about` has the adjustment used and why it was chosen, the software version and the format.
+    """
     at_most = "at most " if budget.joint else ""
     levels = [
         {
@@ -96,7 +99,6 @@ def certificate(
         factor=f"{exp(budget.loss):.2f}" if budget.loss < 20 else None,
         nodes=measurements.hierarchy.nodes,
         mechanism=plan.mechanism,
-        adjust=plan.adjust,
         promise=PROMISES[plan.neighbours],
         sum_in_words=budget.sum_in_words(),
         levels=levels,
@@ -107,6 +109,6 @@ def certificate(
         exact_nodes=exact_nodes(budget, measurements.hierarchy),
         rows=plan.rows,
         bounded=bool(plan.person),
-        ties=TIES[plan.ties] if plan.adjust == "mode" else "",
+        ties=TIES[plan.ties] if about["method"] == "mode" else "",
         **about,
     )
