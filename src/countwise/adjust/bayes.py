@@ -7,7 +7,7 @@ nearest non-negative whole numbers that add up, from the root down.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -27,18 +27,14 @@ from countwise.sumproduct.tree import Solved, solve
 class EmpiricalBayes:
     """Posterior means of all nodes, projected and rounded level by level.
 
-    Cells learn from the cells with the same label of the level `pool`, or from all of them;
-    `learned` holds what they learned once that is known.
+    Cells learn from the cells with the same label of the level `pool`, or from all of them, unless
+    what they `learned` is given.
     """
 
     name: ClassVar[str] = "bayes"
     tie_key: int | None
     pool: str = ""
     learned: Learned | None = None
-
-    def taught(self, measurements: Sequence[Measurements]) -> "EmpiricalBayes":
-        """The same with the prior that these measurements teach."""
-        return replace(self, learned=learn(measurements, self.pool))
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
         learned = self.learned or learn(measurements, self.pool)

@@ -19,7 +19,7 @@ from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.privacy.laws import IntegerLaw
 
 MOST_BLOCKS = 600
-ROUNDS = 300
+ROUNDS = 60
 ADDED = 1.0  # cells, shared by all blocks
 RARE = 0.05  # chance that noise alone carries any empty cell out of the doubtful range
 LEAST = 1e-300

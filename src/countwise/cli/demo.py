@@ -43,7 +43,7 @@ def demo(
         paths = {"folder": str(folder), "pages": [str(folder / name) for name in pages]}
         print_json(made.manifest() | paths)
         return
-    print_summary(made.plan, made.budget, folder)
+    print_summary(made, folder)
     out.print(
         f"See the released counts:          {(folder / 'release.html').resolve()}", soft_wrap=True
     )

@@ -58,7 +58,8 @@ def infer(
     prior: Annotated[
         str,
         typer.Option(
-            help="uniform, uniform:1000, poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, "
+            help="published (the release's own, of adjust bayes), uniform, uniform:1000, "
+            "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, "
             "compositions, compositions:1000, shares:0.4,0.6."
         ),
     ] = "uniform",

@@ -11,9 +11,9 @@ from countwise.cli.console import err, out, print_json, print_table, progress, s
 from countwise.cli.tabulate import make_tabulation
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
-from countwise.release.budget import Budget, counts_in_words
+from countwise.release.budget import counts_in_words
 from countwise.release.certificate import given_in_words
-from countwise.release.document import MOST_CSV
+from countwise.release.document import MOST_CSV, Release
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.run import release as make_release
@@ -120,7 +120,7 @@ def release(
             streamed = release_by_pieces(
                 source, plan, folder, overwrite=overwrite, fresh=fresh, csv=csv, report=report
             )
-        print_streamed(plan, streamed, folder, json=json)
+        print_streamed(streamed, folder, json=json)
         warn_about_rows(plan, records)
         return
     with progress(STAGES) as tell:
@@ -142,7 +142,7 @@ def release(
     if json:
         print_json(made.manifest() | {"folder": str(folder)})
     else:
-        print_summary(plan, made.budget, folder)
+        print_summary(made, folder)
     warn_about_rows(plan, records)
 
 
@@ -220,28 +220,30 @@ def large_source(
     return source
 
 
-def print_streamed(plan: Plan, made: Streamed, folder: Path, *, json: bool) -> None:
+def print_streamed(made: Streamed, folder: Path, *, json: bool) -> None:
     """What was released in pieces."""
     if made.resumed:
         err.print("Went on from a stopped run: noise it had drawn was kept, none was drawn twice.")
     if json:
         print_json(made.manifest | {"folder": str(folder), "resumed": made.resumed})
         return
-    print_summary(plan, made.budget, folder)
+    print_summary(made, folder)
     if "counts.csv" not in made.manifest["checksums"]:
         out.print("counts.csv was left out; counts.parquet has every count.")
 
 
-def print_summary(plan: Plan, budget: Budget, folder: Path) -> None:
+def print_summary(made: Release | Streamed, folder: Path) -> None:
     """What was released, level by level, and where it is."""
     print_table(
-        ("level", "counts", budget.symbol, "noise within, 95%"),
+        ("level", "counts", made.budget.symbol, "noise within, 95%"),
         [
             (each.level, counts_in_words(each), written(each.loss), f"±{each.law.margin(0.95):,}")
-            for each in budget.levels
+            for each in made.budget.levels
         ],
     )
-    out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
-    if budget.exact is not None:
-        out.print(given_in_words(plan, budget))
+    out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    if made.reason:
+        out.print(f"Adjustment: {made.method}; {made.reason}.")
+    if made.budget.exact is not None:
+        out.print(given_in_words(made.plan, made.budget))
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

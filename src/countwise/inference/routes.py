@@ -29,6 +29,7 @@ from countwise.sumproduct.priors import Prior, Uniform, read_prior
 from countwise.sumproduct.tree import Solved, Ties, solve
 
 SOURCES = ("sharpest", "measurements", "counts")
+PUBLISHED = "published"
 METHODS = ("auto", "exact", "gibbs")
 
 
@@ -45,6 +46,7 @@ def infer(
 
     The published noisy counts say more than the counts made from them, so `sharpest` uses those;
     `source="counts"` uses the published counts alone, as a reader of a table would have to.
+    The prior `published` is the one that a release adjusted by empirical Bayes was made with.
     `method` is `exact`, `gibbs`, or `auto`: exact unless it would take minutes. A sampler needs
     the generator `rng`.
     """
@@ -52,6 +54,13 @@ def infer(
     if not isinstance(release, Release):
         tell("reading")
         release = read_release(release)
+    if prior == PUBLISHED:
+        if release.prior is None:
+            raise InputError(
+                "this release publishes no prior; those adjusted by bayes do. To fix, choose "
+                "another prior such as uniform."
+            )
+        prior = release.prior
     if source != "counts":
         return infer_measurements(
             [release.measurements],

@@ -80,9 +80,10 @@ def certificate(
     moved: Sequence[float] | None = None,
     **about: str,
 ) -> str:
-    """The page, from published values only; `about` has the software version and format.
+    """The page, from published values only.
 
     `moved` is how far adjustment moved each level, given where the counts are nowhere whole.
+    `about` has the adjustment used and why it was chosen, the software version and the format.
     """
     at_most = "at most " if budget.joint else ""
     if moved is None:
@@ -108,7 +109,6 @@ def certificate(
         factor=f"{exp(budget.loss):.2f}" if budget.loss < 20 else None,
         nodes=sum(each.nodes for each in budget.levels),
         mechanism=plan.mechanism,
-        adjust=plan.adjust,
         promise=PROMISES[plan.neighbours],
         sum_in_words=budget.sum_in_words(),
         levels=levels,
@@ -119,6 +119,6 @@ def certificate(
         exact_nodes=exact_nodes(budget, measurements.hierarchy),
         rows=plan.rows,
         bounded=bool(plan.person),
-        ties=TIES[plan.ties] if plan.adjust == "mode" else "",
+        ties=TIES[plan.ties] if about["method"] == "mode" else "",
         **about,
     )

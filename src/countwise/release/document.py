@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from countwise.adjust.auto import choose
+from countwise.adjust.fitted import Fitted, SharePrior, read_fitted
 from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
 from countwise.privacy.epsilon import written
@@ -42,6 +43,10 @@ class Release:
     measurements: Measurements
     counts: tuple[IntArray, ...]
     tie_key: int | None
+    method: str
+    reason: str = ""
+    """The adjustment used and, where the plan left the choice, why."""
+    prior: Fitted | None = None
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -77,6 +82,11 @@ class Release:
             tell("writing measurements.parquet")
             known = {} if self.budget.exact is None else {"exact": self.budget.exact}
             noisy = stacked(self.hierarchy, noisy=self.measurements.noisy, **known)
+            if isinstance(self.prior, SharePrior):
+                above = pl.Series("grade", [None], dtype=pl.Int64).new_from_index(
+                    0, self.hierarchy.nodes - self.hierarchy.cells
+                )
+                noisy = noisy.with_columns(above.append(pl.Series(self.prior.grades)))
             noisy.write_parquet(partial / "measurements.parquet")
             del noisy
             tell("checking what was written")
@@ -87,13 +97,15 @@ class Release:
             manifest = self.manifest() | {
                 "checksums": {name: checksum(partial / name) for name in tables}
             }
-            text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+            text = as_text(manifest)
             (partial / "release.json").write_text(text, encoding="utf-8")
             page = certificate(
                 self.plan,
                 self.budget,
                 self.measurements,
                 self.counts,
+                method=self.method,
+                reason=self.reason,
                 version=version("countwise"),
                 format=str(FORMAT),
             )
@@ -105,13 +117,6 @@ class Release:
         if self.budget.unit == "rho":
             loss |= {"epsilon_at_delta": epsilon_at(self.budget.loss), "delta": written(DELTA)}
         return loss
-
-    def _method(self) -> dict[str, str]:
-        """The adjustment used; where it was chosen, with the reason."""
-        if self.plan.adjust != "auto":
-            return {"method": self.plan.adjust}
-        method, reason = choose([self.measurements])
-        return {"method": method, "reason": reason}
 
     def manifest(self) -> dict[str, Any]:
         """All that anyone needs to compute with the release, as plain data."""
@@ -140,13 +145,21 @@ class Release:
                 **({"given": given_in_words(self.plan, self.budget)} if self.budget.exact else {}),
             },
             "adjustment": {
-                **self._method(),
+                "method": self.method,
+                **({"reason": self.reason} if self.reason else {}),
                 "total": self.plan.total,
                 "ties": self.plan.ties,
                 "tie_key": key,
+                **({} if self.prior is None else {"prior": self.prior.to_dict()}),
             },
             "plan": self.plan.to_dict(),
         }
+
+
+def as_text(manifest: dict[str, Any]) -> str:
+    """A manifest as JSON, its lists of numbers on a line each."""
+    text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    return re.sub(r"\[[-+\d.e,\s]+\]", lambda found: " ".join(found[0].split()), text)
 
 
 def stacked(hierarchy: Hierarchy, **values: Sequence[IntArray | BoolArray]) -> pl.DataFrame:
@@ -203,7 +216,7 @@ def read_release(folder: str | Path) -> Release:
             raise ReleaseError(f"{folder / name} was changed after the release was made.")
     by = manifest["by"]
     table = pl.read_parquet(folder / "counts.parquet", glob=False)
-    noisy = pl.read_parquet(folder / "measurements.parquet", columns=["noisy"], glob=False)["noisy"]
+    measured = pl.read_parquet(folder / "measurements.parquet", glob=False)
     cells = table.filter(pl.col("level") == by[-1]).select(pl.col(by).cast(pl.String))
     hierarchy, _ = build(cells)
     counts = split_levels(hierarchy, table["count"])
@@ -222,12 +235,28 @@ def read_release(folder: str | Path) -> Release:
         measurements=Measurements(
             hierarchy=hierarchy,
             laws=budget.laws,
-            noisy=split_levels(hierarchy, noisy),
+            noisy=split_levels(hierarchy, measured["noisy"]),
             exact=budget.exact,
         ),
         counts=counts,
         tie_key=None if key is None else int(key, 16),
+        method=manifest["adjustment"]["method"],
+        reason=manifest["adjustment"].get("reason", ""),
+        prior=_read_prior(manifest, hierarchy, measured, where=f"{folder}/release.json"),
     )
+
+
+def _read_prior(
+    manifest: dict[str, Any], hierarchy: Hierarchy, measured: pl.DataFrame, *, where: str
+) -> Fitted | None:
+    """The prior that the release publishes, if it has one."""
+    data = manifest["adjustment"].get("prior")
+    if data is None:
+        return None
+    grades = None
+    if "grade" in measured.columns:
+        grades = measured["grade"].tail(hierarchy.cells).to_numpy().astype(np.int64)
+    return read_fitted(data, hierarchy, grades, where=where)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any]:

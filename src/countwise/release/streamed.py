@@ -103,7 +103,10 @@ class Streamed:
     """What a streamed release says about itself when it is complete."""
 
     manifest: dict[str, Any]
+    plan: Plan
     budget: Budget
+    method: str
+    reason: str
     resumed: bool
 
 
@@ -153,9 +156,16 @@ def release_by_pieces(
         names = [name for each in files.values() for name in each]
         names += ["counts.csv"] if wanted else []
         manifest["checksums"] = {name: checksum(out / name) for name in names}
-        _describe(work, manifest, out)
+        _describe(work, reason, manifest, out)
         _put_in_place(out, folder, staging)
-    return Streamed(manifest=manifest, budget=work.budget, resumed=begun)
+    return Streamed(
+        manifest=manifest,
+        plan=plan,
+        budget=work.budget,
+        method=method,
+        reason=reason,
+        resumed=begun,
+    )
 
 
 def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:
@@ -220,14 +230,13 @@ def _manifest(work: Work, reason: str) -> dict[str, Any]:
         measurements=work.top_measurements(),
         counts=(),
         tie_key=work.tie_key,
+        method=work.method,
+        reason=reason,
     )
-    manifest = top.manifest() | {"by": list(work.cut.by)}
-    if reason:
-        manifest["adjustment"] |= {"method": work.method, "reason": reason}
-    return manifest
+    return top.manifest() | {"by": list(work.cut.by)}
 
 
-def _describe(work: Work, manifest: dict[str, Any], out: Path) -> None:
+def _describe(work: Work, reason: str, manifest: dict[str, Any], out: Path) -> None:
     text = json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
     (out / "release.json").write_text(text, encoding="utf-8")
     page = certificate(
@@ -236,6 +245,8 @@ def _describe(work: Work, manifest: dict[str, Any], out: Path) -> None:
         work.top_measurements(),
         (),
         moved=work.moved(),
+        method=work.method,
+        reason=reason,
         version=version("countwise"),
         format=str(FORMAT),
     )

@@ -45,6 +45,8 @@ def certificate_lines(release: Release) -> list[Line]:
         release.budget,
         release.measurements,
         release.counts,
+        method=release.method,
+        reason=release.reason,
         version=version("countwise"),
         format=str(FORMAT),
     )
