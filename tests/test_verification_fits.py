@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from countwise.kernels.columns import natural_log
 from countwise.kernels.keyed_hash import hashes, shares
-from countwise.kernels.partition_fits import natural_log
 from countwise.verification.design import design
 from countwise.verification.fits import fit
 from countwise.verification.formula import parse_model

@@ -14,7 +14,10 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import RequestError
-from countwise.kernels import partition_fits as kernels
+from countwise.kernels.least_squares import least_squares
+from countwise.kernels.likelihood import LOGISTIC, POISSON, likelihood
+from countwise.kernels.normal_equations import OK
+from countwise.kernels.row_blocks import group_rows
 from countwise.verification.schema import Column
 
 Family = Literal["ols", "logistic", "poisson"]
@@ -78,7 +81,7 @@ def fit(
     x: FloatArray, y: FloatArray, groups: IntArray, *, count: int, family: Family, intercept: bool
 ) -> Fits:
     """Regressions of y on x in groups 0..count-1; rows of group -1 take no part."""
-    order, starts = kernels.group_rows(groups, count)
+    order, starts = group_rows(groups, count)
     k = x.shape[1]
     coefficients, scales = np.zeros((2, count, k))
     factors = np.zeros((count, k, k))
@@ -88,10 +91,10 @@ def fit(
 
     def work(first: int, last: int) -> None:
         if family == "ols":
-            kernels.least_squares(x, y, groups, order, starts, first, last, *results)
+            least_squares(x, y, groups, order, starts, first, last, *results)
         else:
-            kind = kernels.LOGISTIC if family == "logistic" else kernels.POISSON
-            kernels.likelihood(x, y, order, starts, first, last, kind, intercept, *results)
+            kind = LOGISTIC if family == "logistic" else POISSON
+            likelihood(x, y, order, starts, first, last, kind, intercept, *results)
 
     threads = min(os.cpu_count() or 1, count) if x.size > LEAST_SHARED_WORK else 1
     edges = [count * t // threads for t in range(threads + 1)]
@@ -105,7 +108,7 @@ def fit(
         scales=scales,
         dispersion=dispersion,
         rows=np.diff(starts),
-        fitted=status == kernels.OK,
+        fitted=status == OK,
     )
 
 
