@@ -14,7 +14,6 @@ from countwise.kernels.normal_equations import (
     solve,
 )
 from countwise.kernels.row_blocks import (
-    LANES,
     PITCH,
     ROWS,
     TILE,
@@ -27,23 +26,21 @@ from countwise.kernels.row_blocks import (
 )
 
 WEAK_PIVOT = 1e-4
-OPEN_BLOCKS = 64  # about as many as the second cache holds
 
 
 @compiled
 def _absorb(
     block: FloatArray,
     response: FloatArray,
-    size: int,
     ones: FloatArray,
     gram: FloatArray,
     right: FloatArray,
 ) -> float:
     """Add a block to X'X and X'y; its y'y."""
-    add_gram(block, ones, size, gram)
-    add_score(block, response, size, right)
+    add_gram(block, ones, gram)
+    add_score(block, response, right)
     squares = 0.0
-    for r in range(size):
+    for r in range(ROWS):
         squares += response[r] * response[r]
     return squares
 
@@ -56,24 +53,26 @@ def _sums(
     order: IntArray,
     starts: IntArray,
     first: int,
+    gathered: bool,
     grams: FloatArray,
     rights: FloatArray,
     squares: FloatArray,
 ) -> None:
     """X'X, X'y and y'y of the groups from first on.
 
-    Rows of few groups are taken as they lie in memory, with a block open for each group; the
-    blocks come out as if each group's rows had been taken one after the other.
+    Gathered, each group's rows are taken one group after the other; else all rows as they lie in
+    memory, with a block open for each group, which is faster while all blocks are in the cache.
+    The blocks come out the same.
     """
     count, width, k = squares.size, grams.shape[1], x.shape[1]
     ones = np.ones(ROWS)
-    if count > OPEN_BLOCKS:
+    if gathered:
         block, response = np.zeros((width, PITCH)), np.zeros(ROWS)
         for g in range(count):
             for start in range(starts[first + g], starts[first + g + 1], ROWS):
                 rows = order[start : min(start + ROWS, starts[first + g + 1])]
-                size = fill(block, response, x, y, rows)
-                squares[g] += _absorb(block, response, size, ones, grams[g], rights[g])
+                fill(block, response, x, y, rows)
+                squares[g] += _absorb(block, response, ones, grams[g], rights[g])
         return
     blocks, responses = np.zeros((count, width, PITCH)), np.zeros((count, ROWS))
     filled = np.zeros(count, dtype=np.int64)
@@ -87,12 +86,11 @@ def _sums(
         responses[g, place] = y[i]
         filled[g] = place + 1
         if place == ROWS - 1:
-            squares[g] += _absorb(block, responses[g], ROWS, ones, grams[g], rights[g])
+            squares[g] += _absorb(block, responses[g], ones, grams[g], rights[g])
             filled[g] = 0
     for g in range(count):
-        size = padded(filled[g], LANES)
-        clear(blocks[g], responses[g], filled[g], size)
-        squares[g] += _absorb(blocks[g], responses[g], size, ones, grams[g], rights[g])
+        clear(blocks[g], responses[g], filled[g])
+        squares[g] += _absorb(blocks[g], responses[g], ones, grams[g], rights[g])
 
 
 @compiled
@@ -104,12 +102,12 @@ def _residuals(
     squares = 0.0
     score[:] = 0.0
     for start in range(0, rows.size, ROWS):
-        size = fill(block, values, x, y, rows[start : start + ROWS])
-        predict(block, solution, size, line)
-        for r in range(size):
+        fill(block, values, x, y, rows[start : start + ROWS])
+        predict(block, solution, line)
+        for r in range(ROWS):
             values[r] -= line[r]
             squares += values[r] * values[r]
-        add_score(block, values, size, score)
+        add_score(block, values, score)
     return squares
 
 
@@ -122,6 +120,7 @@ def least_squares(
     starts: IntArray,
     first: int,
     last: int,
+    gathered: bool,
     coefficients: FloatArray,
     factors: FloatArray,
     scales: FloatArray,
@@ -137,7 +136,7 @@ def least_squares(
     width = padded(k, TILE)
     grams, rights = np.zeros((count, width, width)), np.zeros((count, width))
     totals = np.zeros(count)
-    _sums(x, y, groups, order, starts, first, grams, rights, totals)
+    _sums(x, y, groups, order, starts, first, gathered, grams, rights, totals)
     solution, score = np.zeros(width), np.zeros(width)
     for g in range(first, last):
         size = starts[g + 1] - starts[g]

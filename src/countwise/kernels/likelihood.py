@@ -25,18 +25,16 @@ LOGISTIC, POISSON = 0, 1
 
 
 @compiled_in_lanes
-def _logistic(
-    y: FloatArray, line: FloatArray, size: int, weights: FloatArray, residuals: FloatArray
-) -> float:
+def _logistic(y: FloatArray, line: FloatArray, weights: FloatArray, residuals: FloatArray) -> float:
     """Weights and residuals of a block at its linear predictor; minus the log-likelihood.
 
     Each factor 1 + e^-|line| is at most 2, so the product of a block does not overflow.
     """
-    for r in range(size):
+    for r in range(ROWS):
         weights[r] = -abs(line[r])
-    exponentials(weights, size)
+    exponentials(weights, ROWS)
     loss, product = 0.0, 1.0
-    for r in range(size):
+    for r in range(ROWS):
         small = weights[r]
         share = 1.0 / (1.0 + small)
         product *= 1.0 + small
@@ -47,15 +45,13 @@ def _logistic(
 
 
 @compiled_in_lanes
-def _poisson(
-    y: FloatArray, line: FloatArray, size: int, weights: FloatArray, residuals: FloatArray
-) -> float:
+def _poisson(y: FloatArray, line: FloatArray, weights: FloatArray, residuals: FloatArray) -> float:
     """As `_logistic`, for counts."""
-    for r in range(size):
+    for r in range(ROWS):
         weights[r] = line[r]
-    exponentials(weights, size)
+    exponentials(weights, ROWS)
     loss = 0.0
-    for r in range(size):
+    for r in range(ROWS):
         loss += weights[r] - y[r] * line[r]
         residuals[r] = y[r] - weights[r]
     return loss
@@ -65,7 +61,6 @@ def _poisson(
 def _pass(
     blocks: FloatArray,
     responses: FloatArray,
-    sizes: IntArray,
     count: int,
     family: int,
     solution: FloatArray,
@@ -81,14 +76,14 @@ def _pass(
     score[:] = 0.0
     loss = 0.0
     for b in range(count):
-        block, y, size = blocks[b], responses[b], sizes[b]
-        predict(block, solution, size, line)
+        block, y = blocks[b], responses[b]
+        predict(block, solution, line)
         if family == POISSON:
-            loss += _poisson(y, line, size, weights, residuals)
+            loss += _poisson(y, line, weights, residuals)
         else:
-            loss += _logistic(y, line, size, weights, residuals)
-        add_score(block, residuals, size, score)
-        add_gram(block, weights, size, gram)
+            loss += _logistic(y, line, weights, residuals)
+        add_score(block, residuals, score)
+        add_gram(block, weights, gram)
     return loss
 
 
@@ -96,7 +91,6 @@ def _pass(
 def _climb(
     blocks: FloatArray,
     responses: FloatArray,
-    sizes: IntArray,
     count: int,
     family: int,
     solution: FloatArray,
@@ -112,7 +106,7 @@ def _climb(
     score, step, before = np.empty(solution.size), np.zeros(k), np.zeros(k)
     best = np.inf
     for _ in range(STEPS):
-        loss = _pass(blocks, responses, sizes, count, family, solution, gram, score)
+        loss = _pass(blocks, responses, count, family, solution, gram, score)
         if not loss <= best + 1e-9 * (1.0 + abs(best)):
             for j in range(k):
                 step[j] *= 0.5
@@ -163,7 +157,6 @@ def likelihood(
     for g in range(first, last):
         largest = max(largest, (starts[g + 1] - starts[g] + ROWS - 1) // ROWS)
     blocks, responses = np.zeros((largest, width, PITCH)), np.zeros((largest, ROWS))
-    sizes = np.zeros(largest, dtype=np.int64)
     solution, gram = np.zeros(width), np.zeros((width, width))
     for g in range(first, last):
         rows = order[starts[g] : starts[g + 1]]
@@ -174,7 +167,7 @@ def likelihood(
         count, total = padded(rows.size, ROWS) // ROWS, 0.0
         for b in range(count):
             some = rows[b * ROWS : (b + 1) * ROWS]
-            sizes[b] = fill(blocks[b], responses[b], x, y, some)
+            fill(blocks[b], responses[b], x, y, some)
             for r in range(some.size):
                 total += responses[b, r]
         if total <= 0.0 or (family == LOGISTIC and total >= rows.size):
@@ -185,10 +178,10 @@ def likelihood(
         solution[0] = flat
         scale, part = scales[g], count // 8
         if part * ROWS > 20 * k and (
-            _climb(blocks, responses, sizes, part, family, solution, gram, scale, ROUGHLY) != OK
+            _climb(blocks, responses, part, family, solution, gram, scale, ROUGHLY) != OK
         ):
             solution[:] = 0.0
             solution[0] = flat
-        status[g] = _climb(blocks, responses, sizes, count, family, solution, gram, scale, SETTLED)
+        status[g] = _climb(blocks, responses, count, family, solution, gram, scale, SETTLED)
         coefficients[g] = solution[:k]
         factors[g] = gram[:k, :k]

@@ -22,6 +22,7 @@ from countwise.verification.schema import Column
 
 Family = Literal["ols", "logistic", "poisson"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
+OPEN_GROUPS = 128  # groups up to which least squares takes rows as they lie in memory
 LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads pay
 
 
@@ -89,9 +90,11 @@ def fit(
     status = np.zeros(count, dtype=np.int64)
     results = coefficients, factors, scales, dispersion, status
 
+    gathered = count > OPEN_GROUPS
+
     def work(first: int, last: int) -> None:
         if family == "ols":
-            least_squares(x, y, groups, order, starts, first, last, *results)
+            least_squares(x, y, groups, order, starts, first, last, gathered, *results)
         else:
             kind = LOGISTIC if family == "logistic" else POISSON
             likelihood(x, y, order, starts, first, last, kind, intercept, *results)

@@ -71,9 +71,8 @@ def read_records(
     with opened(str(place), table=table) as source:
         for name in wanted:
             if name not in source.columns:
-                raise TableError(
-                    f"{without_password(str(place))}: no column {name!r}, which the schema promises."
-                )
+                shown = without_password(str(place))
+                raise TableError(f"{shown}: no column {name!r}, which the schema promises.")
         rows = source.fetch(chosen, schema.person_id)
     if not source.ordered:
         rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
