@@ -48,6 +48,9 @@ def test_fits_agree_with_statsmodels(family, text):
         np.testing.assert_allclose(found.coefficients[g], wanted.params, rtol=1e-7, atol=1e-9)
         error = np.sqrt(contrast @ wanted.cov_params() @ contrast)
         assert found.standard_error(contrast)[g] == pytest.approx(error, rel=1e-5)
+        np.testing.assert_allclose(
+            found.standard_error(np.eye(len(contrast)))[:, g], wanted.bse, rtol=1e-5
+        )
         assert found.combination(contrast)[g] == pytest.approx(contrast @ wanted.params, rel=1e-7)
         assert found.rows[g] == (groups == g).sum()
 

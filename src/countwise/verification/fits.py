@@ -49,14 +49,15 @@ class Fits:
     def standard_error(self, contrast: FloatArray) -> FloatArray:
         """The standard error of the contrast: s·√(c'(X'X)⁻¹c), s = 1 for logistic and Poisson.
 
-        With X'X = D⁻¹LL'D⁻¹ (D the scales) it is s·|L⁻¹Dc|, by forward substitution.
+        With X'X = D⁻¹LL'D⁻¹ (D the scales) it is s·|L⁻¹Dc|, by forward substitution. The columns
+        of a matrix are as many contrasts, each with a row of standard errors.
         """
         k = len(contrast)
-        solved = np.zeros((k, len(self.fitted)))
-        squares = np.zeros(len(self.fitted))
+        solved = np.zeros((*contrast.shape, len(self.fitted)))
+        squares = np.zeros(solved.shape[1:])
         with np.errstate(all="ignore"):
             for i in range(k):
-                total = self.scales[:, i] * contrast[i]
+                total = np.multiply.outer(contrast[i], self.scales[:, i])
                 for j in range(i):
                     total = total - self.factors[:, i, j] * solved[j]
                 solved[i] = total / self.factors[:, i, i]
