@@ -2,8 +2,9 @@
 
     python benchmarks/verification.py [--json]
 
-Ratios are medians of repeated runs. statsmodels is timed as a loop over partitions, with the
-linear algebra library's threads as they come and, in a second process, held to one.
+Ratios are medians of repeated runs. statsmodels is timed as a loop over partitions that asks for
+coefficients and standard errors, with the linear algebra library's threads as they come and, in a
+second process, held to one. Last come 200 answers about real data beside their planned power.
 """
 
 import argparse
@@ -13,16 +14,22 @@ import subprocess
 import sys
 import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 
+from countwise.verification.answer import answer
 from countwise.verification.design import design
 from countwise.verification.figures import figure_1, figure_3, seconds
 from countwise.verification.fits import fit
 from countwise.verification.formula import parse_model
 from countwise.verification.gibbs import coefficient_table, table_draws
+from countwise.verification.planner import Setting, power, synthetic_power
 from countwise.verification.posterior import Posterior
+from countwise.verification.records import read_records
+from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
+from countwise.verification.verify import verify
 
 ROWS, COLUMNS, PARTITIONS = 200_000, 20, 50
 
@@ -77,11 +84,18 @@ def posterior_costs():
     return found
 
 
+def numbers(fits):
+    """Coefficients and standard errors of every partition."""
+    errors = fits.standard_error(np.eye(fits.coefficients.shape[1]))
+    return np.stack([fits.coefficients, errors.T], axis=1)
+
+
 def regressions(rng):
     """OLS and logistic regression in 50 partitions, 200,000 rows, 20 columns.
 
-    `arrays`: from a finished design matrix, on both sides. `formulas`: from columns and a
-    formula, the design included on both sides, statsmodels on a data frame of each partition.
+    `arrays`: from a finished design matrix, on both sides. `data frame`: the same, statsmodels on
+    a data frame grouped by partition. `formulas`: from columns and a formula, the design included
+    on both sides.
     """
     import pandas as pd
     import statsmodels.api as sm
@@ -108,33 +122,47 @@ def regressions(rng):
     found = []
     for family, y in responses.items():
         frame = pd.DataFrame(columns | {"y": y})
+        data = pd.DataFrame(x).assign(y=y, partition=groups)
 
         def arrays(family=family, y=y):
-            return fit(x, y, groups, count=PARTITIONS, family=family, intercept=True)
+            return numbers(fit(x, y, groups, count=PARTITIONS, family=family, intercept=True))
 
         def formulas(family=family, y=y):
             layout = design(parse_model(formula, schema), schema)
             matrix = layout.matrix(columns, ROWS)
-            return fit(matrix, y, groups, count=PARTITIONS, family=family, intercept=True)
+            return numbers(fit(matrix, y, groups, count=PARTITIONS, family=family, intercept=True))
 
         def array_loop(family=family, y=y):
             model = sm.OLS if family == "ols" else sm.Logit
             arguments = {} if family == "ols" else {"disp": 0}
-            parts = (groups == g for g in range(PARTITIONS))
-            return np.array([model(y[p], x[p]).fit(**arguments).params for p in parts])
+            found = []
+            for g in range(PARTITIONS):
+                part = groups == g
+                fitted = model(y[part], x[part]).fit(**arguments)
+                found.append((fitted.params, fitted.bse))
+            return np.array(found)
+
+        def frame_loop(family=family, data=data):
+            model = sm.OLS if family == "ols" else sm.Logit
+            arguments = {} if family == "ols" else {"disp": 0}
+            for _, part in data.groupby("partition"):
+                fitted = model(part["y"], part.drop(columns=["y", "partition"])).fit(**arguments)
+                fitted.params, fitted.bse  # noqa: B018
 
         def formula_loop(family=family, frame=frame):
             model = smf.ols if family == "ols" else smf.logit
             arguments = {} if family == "ols" else {"disp": 0}
             for g in range(PARTITIONS):
-                model(formula, frame[groups == g]).fit(**arguments)
+                fitted = model(formula, frame[groups == g]).fit(**arguments)
+                fitted.params, fitted.bse  # noqa: B018
 
-        gap = float(np.abs(arrays().coefficients - array_loop()).max())
+        gap = float(np.abs(arrays() - array_loop()).max())
         for kind, ours, loop in (
             ("arrays", arrays, array_loop),
+            ("data frame", arrays, frame_loop),
             ("formulas", formulas, formula_loop),
         ):
-            fast, slow = seconds(ours, repetitions=9), seconds(loop, repetitions=1)
+            fast, slow = seconds(ours, repetitions=25), seconds(loop, repetitions=3)
             found.append(
                 {
                     "work": f"{family} in 50 partitions, 200,000 rows, 20 columns, {kind}",
@@ -145,6 +173,62 @@ def regressions(rng):
                     "wanted": 80 if family == "ols" else 12,
                 }
             )
+    return found
+
+
+CENSUS = Path(__file__).parents[2] / "shared" / "data" / "census_income_1994.csv"
+CENSUS_SCHEMA = {
+    "person": {"one_row_each": True, "count": 32_561},
+    "columns": {
+        "age": {"type": "integer", "low": 17, "high": 90},
+        "education_years": {"type": "integer", "low": 1, "high": 16},
+        "hours_per_week": {"type": "integer", "low": 1, "high": 99},
+        "sex": {"type": "category", "levels": ["Female", "Male"]},
+        "income_over_50k": {"type": "binary"},
+    },
+}
+HOURS = "hours_per_week ~ education_years + age + C(sex)"
+INCOME = "income_over_50k ~ education_years + age + hours_per_week + C(sex)"
+# Distances of the whole data's estimates from the thresholds, by statsmodels.
+CLAIMS = (
+    ("ols", HOURS, "education_years > 1.0", -12.1),
+    ("ols", HOURS, "education_years > 0.4", 11.3),
+    ("ols", HOURS, "education_years > 0.69", 0.0),
+    ("ols", HOURS, "education_years > 0.64", 2.0),
+    ("logistic", INCOME, "education_years > 0.30", 8.3),
+    ("logistic", INCOME, "education_years > 0.42", -9.8),
+    ("logistic", INCOME, "education_years > 0.34", 2.3),
+)
+
+
+def answers_and_plans(rng, repetitions=200):
+    """Verdicts of 200 answers beside the chances planned from a distance and from like rows."""
+    if not CENSUS.is_file():
+        return []
+    schema = schema_from_dict(CENSUS_SCHEMA)
+    given = {"columns": schema.columns}
+    data, like = (read_records(CENSUS, schema, synthetic=s, **given) for s in (False, True))
+    found = []
+    for family, model, claim, distance in CLAIMS:
+        request = make_request(schema, model=model, family=family, claim=claim, epsilon=1)
+        verdicts = [answer(verify(data, request), request).verdict for _ in range(repetitions)]
+        setting = Setting(
+            partitions=50, epsilon=request.epsilon, mechanism="lattice", alpha=request.alpha
+        )
+        far = power(setting, distance=distance, repetitions=20_000, rng=rng)
+        near = synthetic_power(like, request, repetitions=200, rng=rng)
+        row = {"family": family, "claim": claim, "distance": distance, "r": near.r}
+        for name in ("supported", "contradicted"):
+            chance = getattr(near, name)
+            variance = max(chance * (1 - chance), 0.005) / repetitions + near.simulation_error**2
+            share = verdicts.count(name) / repetitions
+            row[name] = {
+                "answers": share,
+                "planned_by_distance": getattr(far, name),
+                "planned_by_like_rows": chance,
+                "standard_errors_apart": (share - chance) / float(np.sqrt(variance)),
+            }
+        found.append(row)
     return found
 
 
@@ -178,6 +262,7 @@ def main():
         "posterior_seconds": posterior_costs(),
         "figure_1": figure_1(rng=rng),
         "figure_3": figure_3(rng=rng),
+        "answers": answers_and_plans(rng),
     }
     if not chosen.json:
         show(result)
@@ -213,6 +298,15 @@ def show(result):
             f"  M = {row['partitions']:<4} {row['closed_form']:.6f} | {row['table']:.4f}"
             f" | {row['standard']:.4f}"
         )
+    print("\n200 answers on the census extract | planned by distance | by like rows | errors apart")
+    for row in result["answers"]:
+        for name in ("supported", "contradicted"):
+            each = row[name]
+            print(
+                f"  {row['family']:<8} {row['claim']:<23} {name:<12} {each['answers']:.3f} |"
+                f" {each['planned_by_distance']:.3f} | {each['planned_by_like_rows']:.3f} |"
+                f" {each['standard_errors_apart']:+.1f}"
+            )
     print()
 
 

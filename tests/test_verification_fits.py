@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from countwise.kernels.columns import natural_log
+from countwise.kernels.exponentials import exponentials
 from countwise.kernels.keyed_hash import hashes, shares
-from countwise.kernels.partition_fits import natural_log
+from countwise.kernels.row_blocks import PITCH, ROWS, add_gram, add_score, predict
 from countwise.verification.design import design
 from countwise.verification.fits import fit
 from countwise.verification.formula import parse_model
@@ -46,6 +48,9 @@ def test_fits_agree_with_statsmodels(family, text):
         np.testing.assert_allclose(found.coefficients[g], wanted.params, rtol=1e-7, atol=1e-9)
         error = np.sqrt(contrast @ wanted.cov_params() @ contrast)
         assert found.standard_error(contrast)[g] == pytest.approx(error, rel=1e-5)
+        np.testing.assert_allclose(
+            found.standard_error(np.eye(len(contrast)))[:, g], wanted.bse, rtol=1e-5
+        )
         assert found.combination(contrast)[g] == pytest.approx(contrast @ wanted.params, rel=1e-7)
         assert found.rows[g] == (groups == g).sum()
 
@@ -138,15 +143,54 @@ def test_a_groups_bits_depend_on_its_rows_alone(family):
     assert layout.intercept
 
 
-def test_threads_change_no_bit(monkeypatch):
-    _, x, y = problem("logistic", size=20_000)
-    groups = np.random.default_rng(6).integers(0, 50, len(y))
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("text", ["x", "x + a + C(f)", "poly(x, 3)*a*C(f)"])
+def test_threads_and_the_way_through_memory_change_no_bit(monkeypatch, family, text):
+    count = 60
+    layout, x, y = problem(family, size=20_000, text=text)
+    groups = np.random.default_rng(6).integers(0, count, len(y))
+    assert layout.intercept
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr("countwise.verification.fits.LEAST_SHARED_WORK", 0)
-    many = fit(x, y, groups, count=50, family="logistic", intercept=True)
+    many = fit(x, y, groups, count=count, family=family, intercept=True)
     monkeypatch.setattr("countwise.verification.fits.LEAST_SHARED_WORK", 10**12)
-    one = fit(x, y, groups, count=50, family="logistic", intercept=True)
-    assert many.coefficients.tobytes() == one.coefficients.tobytes()
-    assert many.fitted.tobytes() == one.fitted.tobytes()
+    one = fit(x, y, groups, count=count, family=family, intercept=True)
+    monkeypatch.setattr("countwise.verification.fits.OPEN_GROUPS", 0)
+    gathered = fit(x, y, groups, count=count, family=family, intercept=True)
+    for name in ("coefficients", "factors", "scales", "dispersion", "fitted"):
+        bits = getattr(one, name).tobytes()
+        assert bits == getattr(many, name).tobytes() == getattr(gathered, name).tobytes()
+
+
+def test_exponentials_are_right_and_do_not_depend_on_position():
+    values = np.concatenate([np.random.default_rng(8).uniform(-699, 699, 900), [0, 1, -1, -1e-20]])
+    whole = values.copy()
+    exponentials(whole, len(whole))
+    np.testing.assert_allclose(whole, np.exp(values), rtol=5e-16)
+    for start in range(20):
+        part = values[start:].copy()
+        exponentials(part, len(part))
+        assert part.tobytes() == whole[start:].tobytes()
+    ends = np.array([np.inf, -np.inf, 800.0, np.nan])
+    exponentials(ends, 4)
+    assert ends[0] == ends[2] == pytest.approx(np.exp(700))
+    assert 0 < ends[1] < 1e-300
+    assert np.isnan(ends[3])
+
+
+def test_sums_over_blocks_are_those_of_plain_algebra():
+    rng = np.random.default_rng(9)
+    block = rng.normal(size=(8, PITCH))
+    weights, solution = rng.random(ROWS), rng.normal(size=8)
+    gram, score, line = np.zeros((8, 8)), np.zeros(8), np.zeros(ROWS)
+    x = block[:, :ROWS]
+    add_gram(block, weights, gram)
+    add_score(block, weights, score)
+    predict(block, solution, line)
+    wanted = (x * weights) @ x.T
+    np.testing.assert_allclose(np.tril(gram), np.tril(wanted), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(score, x @ weights, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(line, solution @ x, rtol=1e-12, atol=1e-12)
 
 
 def test_logarithms_do_not_depend_on_position():

@@ -5,20 +5,26 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.special import ndtri
+from scipy.special import ndtr
 
 from conftest import SHARED_DATA, needs
+from countwise.errors import CountwiseError
 from countwise.verification.answer import answer
 from countwise.verification.figures import figure_1, figure_3
 from countwise.verification.mechanisms import simulate
-from countwise.verification.partitions import fresh_key
-from countwise.verification.planner import Setting, of_coefficient, of_estimate, power
+from countwise.verification.planner import (
+    Setting,
+    of_coefficient,
+    of_estimate,
+    power,
+    synthetic_power,
+)
 from countwise.verification.posterior import Posterior, majorities
-from countwise.verification.records import read_records
+from countwise.verification.records import Records, read_records
 from countwise.verification.request import make_request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED, best_case
 from countwise.verification.schema import schema_from_dict
-from countwise.verification.verify import _outcomes, verify
+from countwise.verification.verify import synthetic_outcomes, verify
 
 REPETITIONS = 200
 
@@ -92,7 +98,8 @@ def census():
         }
     )
     columns = list(schema.columns)
-    return schema, read_records(path, schema, columns=columns)
+    like = read_records(path, schema, columns=columns, synthetic=True)
+    return schema, read_records(path, schema, columns=columns), like
 
 
 HOURS = "hours_per_week ~ education_years + age + C(sex)"
@@ -113,25 +120,70 @@ CLAIMS = [
 def test_verdicts_on_the_census_meet_the_planned_power(census, model, family, claim, about):
     """200 answers against the planner.
 
-    A logistic coefficient is biased away from 0 in a partition of 650 persons, so the distance
-    of a logistic claim is measured where the planner uses it: as the share of partitions.
+    A logistic coefficient is biased away from 0 in a partition of 650 persons, which a distance
+    does not know: a logistic claim is planned from rows like the data, here the data themselves.
     """
-    schema, records = census
+    schema, records, like = census
     request = make_request(
         schema, model=model, family=family, claim=claim, epsilon=1, partitions=50
     )
     verdicts = [answer(verify(records, request), request).verdict for _ in range(REPETITIONS)]
     distance = whole_data_distance(records, request)
     assert distance == pytest.approx(about, abs=0.1)
+    rng = np.random.default_rng(4)
+    planned = power(setting(), distance=distance, repetitions=20_000, rng=rng)
     if family == "logistic":
-        outcomes = [_outcomes(records, request, key=fresh_key()) for _ in range(60)]
-        distance = np.sqrt(50) * ndtri(np.clip(np.mean(np.array(outcomes) == 0), 1e-9, 1 - 1e-9))
-        assert distance == pytest.approx(about + 0.8, abs=0.8)  # the bias is upwards
-    planned = power(setting(), distance=distance, repetitions=20_000, rng=np.random.default_rng(4))
+        planned = synthetic_power(like, request, repetitions=150, rng=rng)
+        assert planned.r > ndtr(distance / np.sqrt(50))  # the bias is upwards
     for name, chance in ((SUPPORTED, planned.supported), (CONTRADICTED, planned.contradicted)):
         found = verdicts.count(name) / REPETITIONS
-        error = np.sqrt(max(chance * (1 - chance), 0.005) / REPETITIONS)
-        assert abs(found - chance) < 4.5 * error
+        variance = max(chance * (1 - chance), 0.005) / REPETITIONS
+        assert abs(found - chance) < 5 * np.sqrt(variance + planned.simulation_error**2)
+
+
+def test_synthetic_partitions_have_the_size_of_the_datas(census):
+    """A third of the persons in a third of the partitions: the same r as from all of them."""
+    schema, _, like = census
+    request = make_request(
+        schema, model=INCOME, family="logistic", claim="education_years > 0.34", epsilon=1
+    )
+    columns, data, offsets = like.reveal()
+    third = slice(0, len(offsets) // 3)
+    fewer = Records(
+        schema,
+        {name: column[third] for name, column in columns.items()},
+        data[: offsets[third.stop]],
+        offsets[: third.stop + 1],
+        synthetic=True,
+    )
+    assert len(synthetic_outcomes(like, request)) == 50
+    assert len(synthetic_outcomes(fewer, request)) == 17
+    found = synthetic_power(fewer, request, repetitions=20, rng=np.random.default_rng(9))
+    assert found.repetitions == 20 * (20 * 17 // 50)
+    assert 0 < found.simulation_error < 0.2
+
+
+def test_outcomes_of_confidential_rows_are_not_shown(census):
+    schema, records, _ = census
+    request = make_request(schema, model=HOURS, claim="education_years > 1", epsilon=1)
+    with pytest.raises(CountwiseError, match="synthetic rows only"):
+        synthetic_outcomes(records, request)
+
+
+def test_claims_without_a_distance_have_a_power(census):
+    schema, _, like = census
+    for claim, mechanism in (("education_years in [0, 2]", "binary"), ("age cut at 0", "lattice")):
+        request = make_request(schema, model=HOURS, claim=claim, epsilon=1, mechanism=mechanism)
+        found = synthetic_power(like, request, repetitions=5, rng=np.random.default_rng(10))
+        assert found.supported + found.undecided == pytest.approx(1)
+
+
+def test_the_simulation_error_is_that_of_the_least_certain_verdict():
+    rng = np.random.default_rng(11)
+    found = power(setting(), distance=-2, repetitions=4000, rng=rng)
+    assert found.supported < 0.01
+    chance = found.contradicted
+    assert found.simulation_error == pytest.approx(np.sqrt(chance * (1 - chance) / 4000), rel=1e-6)
 
 
 def whole_data_distance(records, request):

@@ -75,7 +75,9 @@ def test_every_proportion_agrees_with_enumeration(case):
         assert law.cdf(0.3) == pytest.approx(weights @ betainc(a, whole - a, 0.3), abs=1e-12)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [*CASES, ([90, 60, 40, 70, 30, 10], 300, 0.2, [1, 0.5, 2, 1, 1, 3])]
+)
 def test_counts_agree_with_the_coupled_sums(case):
     noisy, size, epsilon, alpha = case
     x = np.arange(size + 1)

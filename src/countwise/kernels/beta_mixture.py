@@ -8,6 +8,12 @@ after one more draw from its own urn,
 
 so all laws with a smaller s+t are moved up to the largest, N, and the two-dimensional mixture
 is the mixture over k of Beta(a+k, b+N-k). The weights are sums of positive terms only.
+
+The counts are independent integers coupled through their sum, and outcomes are joined by the
+convolution of the coupled sums (tails kept, so no Fourier transform). The last step is not
+`coupled.marginals`: r needs the joint law of s and t, of which those are the margins, and `elevate`
+sums it on the way up. Where a margin is all there is, in the share of a single outcome, the
+weights are those marginals.
 """
 
 from math import exp, lgamma, log, log1p, sqrt
@@ -15,6 +21,7 @@ from math import exp, lgamma, log, log1p, sqrt
 import numpy as np
 
 from countwise.arrays import FloatArray
+from countwise.kernels import convolution
 from countwise.kernels.compilation import compiled_like_numpy
 
 TINY = 1e-300
@@ -43,11 +50,8 @@ def category(noisy: float, rate: float, prior: float, low: int, high: int) -> Fl
 @compiled_like_numpy
 def convolve(a: FloatArray, b: FloatArray) -> FloatArray:
     """All sums of a product, scaled to a largest value of 1."""
-    out = np.zeros(a.size + b.size - 1)
-    for i in range(a.size):
-        part = out[i : i + b.size]
-        for j in range(b.size):
-            part[j] += a[i] * b[j]
+    out = np.empty(a.size + b.size - 1)
+    convolution.convolve(convolution.empty_circle(1), a, b, out, 0.0)
     top = out.max()
     if top > 0.0:
         out /= top

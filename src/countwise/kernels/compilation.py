@@ -25,6 +25,20 @@ def compiled_like_numpy(function: Function) -> Function:
     return cast(Function, _kept(function, error_model="numpy"))
 
 
+def compiled_with_fusion(function: Function) -> Function:
+    """As `compiled`; a product and a sum may be rounded once."""
+    return cast(Function, _kept(function, error_model="numpy", fastmath={"contract"}))
+
+
+def compiled_in_lanes(function: Function) -> Function:
+    """As `compiled_with_fusion`, with the terms of a sum grouped into lanes as the machine likes.
+
+    The grouping is settled at compile time: it depends on how many terms there are, not on them.
+    """
+    lanes = {"contract", "reassoc", "nsz"}
+    return cast(Function, _kept(function, error_model="numpy", fastmath=lanes))
+
+
 def inlined(function: Function) -> Function:
     """As `compiled`, copied into its compiled callers."""
     return cast(Function, _kept(function, inline="always"))

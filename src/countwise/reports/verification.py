@@ -9,11 +9,17 @@ from markupsafe import Markup
 from countwise.pages.densities import Density, density
 from countwise.pages.page import render
 from countwise.privacy.epsilon import written
-from countwise.verification.answer import LEVEL, Answer
+from countwise.verification.answer import Answer
 from countwise.verification.posterior import BetaMixture, Summary
 from countwise.verification.rules import RULES
+from countwise.verification.wording import LEVEL, probability
 
 POINTS = 721
+FAMILIES = {
+    "ols": "least squares",
+    "logistic": "logistic regression",
+    "poisson": "Poisson regression",
+}
 
 
 def answer_page(given: Answer) -> str:
@@ -24,12 +30,12 @@ def answer_page(given: Answer) -> str:
         verdict=given.verdict[0].upper() + given.verdict[1:],
         claim=given.asked.get("claim"),
         model=given.asked.get("model"),
-        family=given.asked.get("family"),
+        family=FAMILIES.get(str(given.asked.get("family")), ""),
         rehearsal=given.rehearsal,
         sentences=given.sentences()[1:],
         epsilon=written(given.epsilon),
         partitions=given.partitions,
-        above_half=f"{given.r.above_half:.4f}",
+        above_half=probability(given.r.above_half),
         error_rate="–" if given.error_rate is None else f"{given.error_rate:.0%}",
         charts=charts(given),
         level=f"{LEVEL:.0%}",

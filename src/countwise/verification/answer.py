@@ -17,25 +17,14 @@ from scipy.special import ndtri
 from countwise.arrays import FloatArray, frozen
 from countwise.errors import AnswerError
 from countwise.privacy.epsilon import exact, one_of, written
-from countwise.verification import mechanisms
+from countwise.verification import mechanisms, wording
 from countwise.verification.claims import ERROR, FAILS, HOLDS
 from countwise.verification.posterior import BetaMixture, Posterior, Summary
 from countwise.verification.request import Request, checked_alpha, checked_epsilon
-from countwise.verification.rules import RULES, SUPPORTED, verdict
+from countwise.verification.rules import RULES, verdict
+from countwise.verification.wording import LEVEL
 
 FORMAT = 1
-LEVEL = 0.95
-MEANING = (
-    "r is the probability that {event} in a random partition with 1/M of the persons{errors}. It "
-    "is not the probability that the claim is true, and not a share of persons: in a part of the "
-    "data estimates scatter √M times as widely as in the whole, so a claim that is true by a "
-    "small margin has an r only a little above 1/2."
-)
-TWO_ENDS = (
-    " This claim is not about one threshold: where it leaves less room than a partition's "
-    "estimate scatters, it fails in most partitions even if it is true of the whole data. So it "
-    "can be supported, and never contradicted."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,48 +134,16 @@ class Answer:
     @property
     def meaning(self) -> str:
         """What r is, and is not."""
-        name = self.outcomes[self.leading]
-        event = "the claim holds" if name == HOLDS else f"the value is {name}"
-        fitted = len(self.fitted) < len(self.outcomes)
-        errors = (
-            ", among partitions that can be fitted"
-            if fitted
-            else " (one that can not be fitted counts as failing)"
-        )
-        text = MEANING.format(event=event, errors=errors)
-        return text if self.one_sided else text + TWO_ENDS
+        return wording.meaning(self)
 
     @property
     def privacy(self) -> str:
         """What was spent, in a sentence."""
-        if self.rehearsal:
-            return "A rehearsal on synthetic data: nothing was spent."
-        return (
-            f"ε = {written(self.epsilon)} was spent: adding, removing or changing one person's "
-            f"rows changes the chance of any answer by a factor of at most "
-            f"{np.exp(float(self.epsilon)):.4g}. Other answers from the same data add theirs."
-        )
+        return wording.privacy(self)
 
     def sentences(self) -> list[str]:
         """The answer in words."""
-        r, name = self.r, self.outcomes[self.leading]
-        what = "the claim holds" if name == HOLDS else f"the value is {name}"
-        found = [
-            f"The claim is {self.verdict}."
-            if len(self.fitted) == 2 or self.verdict != SUPPORTED
-            else f"Supported: in most partitions {what}.",
-            f"Most likely {what} in {r.mode:.0%} of partitions; with {LEVEL:.0%} probability in "
-            f"{r.lower:.0%} to {r.upper:.0%}. Pr(r > 1/2) = {_probability(r.above_half)}.",
-        ]
-        if self.error_rate is not None:
-            found.append(f"About {self.error_rate:.0%} of partitions can not be fitted.")
-        if self.one_sided:
-            low, middle, high = (self.distance(each) for each in (r.lower, r.median, r.upper))
-            found.append(
-                f"On the scale of the whole data the estimate is about {middle:+.1f} standard "
-                f"errors from the threshold, towards the claim ({low:+.1f} to {high:+.1f})."
-            )
-        return found
+        return wording.sentences(self)
 
 
 def answer(noisy: FloatArray, request: Request, *, rehearsal: bool = False) -> Answer:
@@ -263,9 +220,3 @@ def _numbers(values: Any) -> bool:
         isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < 1e15
         for each in values
     )
-
-
-def _probability(value: float) -> str:
-    if value > 0.9999:
-        return "more than 0.9999"
-    return "less than 0.0001" if value < 0.0001 else f"{value:.4f}"

@@ -46,7 +46,7 @@ class Within:
     low_open: bool
     high_open: bool
 
-    def test(self, fits: FitsOf, partitions: int) -> tuple[BoolArray, BoolArray]:
+    def test(self, fits: FitsOf, partitions: int, scale: int) -> tuple[BoolArray, BoolArray]:  # noqa: ARG002
         """Where it holds, and where it could be tested."""
         values, fitted = self.quantity.values(fits, partitions)
         above = values > self.low if self.low_open else values >= self.low
@@ -69,15 +69,15 @@ class Significant:
     level: float
     scaled: bool
 
-    def test(self, fits: FitsOf, partitions: int) -> tuple[BoolArray, BoolArray]:
-        """Where it holds, and where it could be tested."""
+    def test(self, fits: FitsOf, partitions: int, scale: int) -> tuple[BoolArray, BoolArray]:
+        """Where it holds, and where it could be tested; √M is that of `scale`."""
         values, fitted = self.quantity.values(fits, partitions)
         found = fits(None)
         distance = values - self.threshold if self.above else self.threshold - values
         with np.errstate(all="ignore"):
             statistic = distance / found.standard_error(self.quantity.contrast)
         if self.scaled:
-            critical = np.full(partitions, -ndtri(self.level / 2) / sqrt(partitions))
+            critical = np.full(partitions, -ndtri(self.level / 2) / sqrt(scale))
         else:
             critical = np.where(
                 np.isinf(found.freedom),
@@ -112,13 +112,13 @@ class Claim:
         found = (part.quantity.periods for part in self.parts)
         return frozenset(each for each in found if each is not None)
 
-    def judge(self, fits: FitsOf, partitions: int) -> IntArray:
-        """The outcome of every partition, as a place in `outcomes`."""
+    def judge(self, fits: FitsOf, partitions: int, *, scale: int) -> IntArray:
+        """The outcome of every partition, each 1/scale of the data, as a place in `outcomes`."""
         error = len(self.outcomes) - 1
         if self.cuts:
             values, fitted = self.parts[0].quantity.values(fits, partitions)
             return np.where(fitted, np.searchsorted(self.cuts, values, side="right"), error)
-        tests = [part.test(fits, partitions) for part in self.parts]
+        tests = [part.test(fits, partitions, scale) for part in self.parts]
         holds = np.logical_and.reduce([held for held, _ in tests])
         fitted = np.logical_and.reduce([fitted for _, fitted in tests])
         return np.where(fitted, np.where(holds, 0, 1), error).astype(np.int64)

@@ -19,7 +19,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, frozen
 from countwise.errors import RequestError
-from countwise.kernels.partition_fits import standardised
+from countwise.kernels.columns import standardised
 from countwise.verification.arithmetic import bounds, values, written
 from countwise.verification.formula import CategoryFactor, Factor, Model, NumberFactor, Term
 from countwise.verification.grammar import Binary, Group, Name, Node, Number

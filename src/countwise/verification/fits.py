@@ -14,11 +14,15 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import RequestError
-from countwise.kernels import partition_fits as kernels
+from countwise.kernels.least_squares import least_squares
+from countwise.kernels.likelihood import LOGISTIC, POISSON, likelihood
+from countwise.kernels.normal_equations import OK
+from countwise.kernels.row_blocks import group_rows
 from countwise.verification.schema import Column
 
 Family = Literal["ols", "logistic", "poisson"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
+OPEN_GROUPS = 128  # groups up to which least squares takes rows as they lie in memory
 LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads pay
 
 
@@ -45,14 +49,15 @@ class Fits:
     def standard_error(self, contrast: FloatArray) -> FloatArray:
         """The standard error of the contrast: s·√(c'(X'X)⁻¹c), s = 1 for logistic and Poisson.
 
-        With X'X = D⁻¹LL'D⁻¹ (D the scales) it is s·|L⁻¹Dc|, by forward substitution.
+        With X'X = D⁻¹LL'D⁻¹ (D the scales) it is s·|L⁻¹Dc|, by forward substitution. The columns
+        of a matrix are as many contrasts, each with a row of standard errors.
         """
         k = len(contrast)
-        solved = np.zeros((k, len(self.fitted)))
-        squares = np.zeros(len(self.fitted))
+        solved = np.zeros((*contrast.shape, len(self.fitted)))
+        squares = np.zeros(solved.shape[1:])
         with np.errstate(all="ignore"):
             for i in range(k):
-                total = self.scales[:, i] * contrast[i]
+                total = np.multiply.outer(contrast[i], self.scales[:, i])
                 for j in range(i):
                     total = total - self.factors[:, i, j] * solved[j]
                 solved[i] = total / self.factors[:, i, i]
@@ -78,7 +83,7 @@ def fit(
     x: FloatArray, y: FloatArray, groups: IntArray, *, count: int, family: Family, intercept: bool
 ) -> Fits:
     """Regressions of y on x in groups 0..count-1; rows of group -1 take no part."""
-    order, starts = kernels.group_rows(groups, count)
+    order, starts = group_rows(groups, count)
     k = x.shape[1]
     coefficients, scales = np.zeros((2, count, k))
     factors = np.zeros((count, k, k))
@@ -86,12 +91,14 @@ def fit(
     status = np.zeros(count, dtype=np.int64)
     results = coefficients, factors, scales, dispersion, status
 
+    gathered = count > OPEN_GROUPS
+
     def work(first: int, last: int) -> None:
         if family == "ols":
-            kernels.least_squares(x, y, groups, order, starts, first, last, *results)
+            least_squares(x, y, groups, order, starts, first, last, gathered, *results)
         else:
-            kind = kernels.LOGISTIC if family == "logistic" else kernels.POISSON
-            kernels.likelihood(x, y, order, starts, first, last, kind, intercept, *results)
+            kind = LOGISTIC if family == "logistic" else POISSON
+            likelihood(x, y, order, starts, first, last, kind, intercept, *results)
 
     threads = min(os.cpu_count() or 1, count) if x.size > LEAST_SHARED_WORK else 1
     edges = [count * t // threads for t in range(threads + 1)]
@@ -105,7 +112,7 @@ def fit(
         scales=scales,
         dispersion=dispersion,
         rows=np.diff(starts),
-        fitted=status == kernels.OK,
+        fitted=status == OK,
     )
 
 

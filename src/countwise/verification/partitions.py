@@ -21,6 +21,7 @@ Partition sizes vary like a multinomial draw. Balancing them would let one perso
 import os
 
 import numpy as np
+import numpy.typing as npt
 
 from countwise.arrays import IntArray
 from countwise.kernels.keyed_hash import ByteArray, hashes, shares
@@ -36,9 +37,20 @@ def fresh_key() -> bytes:
 
 def assign(data: ByteArray, offsets: IntArray, *, partitions: int, key: bytes) -> IntArray:
     """The partition of each row from the bytes of its person id; -1 for a row without a person."""
-    hashed = np.empty(len(offsets) - 1, dtype=np.uint64)
-    hashes(np.frombuffer(key, dtype=np.uint64).copy(), data, offsets, hashed)
+    hashed = _hashed(data, offsets, key)
     out = np.empty(len(hashed), dtype=np.int64)
     shares(hashed, partitions, out)
     out[np.diff(offsets) == 0] = -1
+    return out
+
+
+def persons(data: ByteArray, offsets: IntArray) -> int:
+    """How many different ids there are."""
+    known = np.diff(offsets) > 0
+    return len(np.unique(_hashed(data, offsets, fresh_key())[known]))
+
+
+def _hashed(data: ByteArray, offsets: IntArray, key: bytes) -> npt.NDArray[np.uint64]:
+    out = np.empty(len(offsets) - 1, dtype=np.uint64)
+    hashes(np.frombuffer(key, dtype=np.uint64).copy(), data, offsets, out)
     return out

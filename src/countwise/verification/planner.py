@@ -10,8 +10,10 @@ r = Φ(d/√M). Two things can be that far from the threshold:
   the count is binomial.
 
 Outcomes are drawn accordingly, noise is drawn from a seeded generator, and the rules of the
-verdict are applied: no data is read. Estimates are taken as normal and unbiased; a logistic or
-Poisson coefficient in a small partition is biased away from 0, which a rehearsal will show.
+verdict are applied: no data is read. Estimates are taken as normal and unbiased. A logistic or
+Poisson coefficient in a small partition is biased away from 0, and a claim with two ends or
+several parts has no distance at all: for those `synthetic_power` takes the outcomes from
+partitions of synthetic rows, of the size the partitions of the data will have.
 """
 
 from collections.abc import Callable
@@ -20,18 +22,21 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.progress import Tell, silent
 from countwise.verification import mechanisms
 from countwise.verification.answer import Answer, answer
 from countwise.verification.posterior import majorities
 from countwise.verification.records import Records
 from countwise.verification.request import Request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED, SURE, UNDECIDED, best_case
-from countwise.verification.verify import verify
+from countwise.verification.verify import synthetic_outcomes, verify
 
 BATCH = 1000
+NOISES = 20
+VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +58,10 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Power:
-    """The chances of the verdicts at a setting and a share r of partitions where a claim holds."""
+    """The chances of the verdicts at a setting and a share r of partitions where a claim holds.
+
+    `simulation_error` is the largest standard error of the three chances.
+    """
 
     setting: Setting
     distance: float
@@ -61,16 +69,12 @@ class Power:
     supported: float
     contradicted: float
     repetitions: int
+    simulation_error: float
 
     @property
     def undecided(self) -> float:
         """The chance of no verdict."""
         return 1 - self.supported - self.contradicted
-
-    @property
-    def simulation_error(self) -> float:
-        """The standard error of `supported`."""
-        return sqrt(max(self.supported * (1 - self.supported), 1e-4) / self.repetitions)
 
 
 def of_estimate(
@@ -125,15 +129,74 @@ def power(
             noisy, partitions=setting.partitions, epsilon=setting.epsilon, alpha=setting.alpha
         )
         able = found[:, 1] <= 0.5
-        supported += float((able & (found[:, 0] >= SURE)).sum())
-        contradicted += float((able & (1 - found[:, 0] >= SURE)).sum())
+        supported += float((able & (found[:, 0] >= SURE)).sum()) / repetitions
+        contradicted += float((able & (1 - found[:, 0] >= SURE)).sum()) / repetitions
+    chances = np.array([supported, contradicted, 1 - supported - contradicted])
+    # The variance of a chance next to 0 or 1 is itself not known better than this.
+    variance = float(np.maximum(chances * (1 - chances), 1 / repetitions).max())
     return Power(
         setting=setting,
         distance=distance,
         r=share(distance, setting.partitions),
-        supported=supported / repetitions,
-        contradicted=contradicted / repetitions,
+        supported=supported,
+        contradicted=contradicted,
         repetitions=repetitions,
+        simulation_error=sqrt(variance / repetitions),
+    )
+
+
+def synthetic_power(
+    records: Records,
+    request: Request,
+    *,
+    repetitions: int,
+    rng: np.random.Generator,
+    tell: Tell = silent,
+) -> Power:
+    """The chances of the verdicts if the data are like these synthetic rows.
+
+    The rows are partitioned so many times. The outcomes, end to end, are cut into lengths of M,
+    and each length gets NOISES draws of noise.
+    """
+    kinds, size = len(request.claim.outcomes), request.partitions
+    parts: list[IntArray] = []
+    for repetition in range(repetitions):
+        parts.append(synthetic_outcomes(records, request))
+        tell(f"synthetic partitions {repetition + 1}")
+    outcomes = np.concatenate(parts)
+    outcomes = np.resize(outcomes, max(len(outcomes) // size, 1) * size).reshape(-1, size)
+    counts = np.array([np.bincount(row, minlength=kinds) for row in outcomes])
+    found = np.zeros((len(counts), 3))
+    for place, row in enumerate(counts):
+        noisy = mechanisms.simulate(
+            np.repeat(row[None, :], NOISES, axis=0),
+            mechanism=request.mechanism,
+            epsilon=request.epsilon,
+            rng=rng,
+        )
+        for each in noisy:
+            found[place, VERDICTS.index(answer(each, request, rehearsal=True).verdict)] += 1
+    found /= NOISES
+    supported, contradicted, _ = found.mean(axis=0)
+    totals = counts.sum(axis=0)
+    judged = outcomes.size - (0 if request.mechanism == "binary" else totals[-1])
+    held = float((totals[:-1].max() if request.claim.cuts else totals[0]) / max(judged, 1))
+    # Rounds vary independently; one draw of noise in them all is the least to reckon with.
+    spread = np.maximum(found.var(axis=0), 1 / (NOISES * len(found)))
+    return Power(
+        setting=Setting(
+            partitions=size,
+            epsilon=request.epsilon,
+            mechanism=request.mechanism,
+            alpha=request.alpha,
+            errors=float(totals[-1] / outcomes.size),
+        ),
+        distance=sqrt(size) * float(ndtri(held)),
+        r=held,
+        supported=float(supported),
+        contradicted=float(contradicted),
+        repetitions=NOISES * len(counts),
+        simulation_error=sqrt(float(spread.max()) / len(found)),
     )
 
 
@@ -155,6 +218,5 @@ def rehearse(
         found.append(answer(verify(records, request), request, rehearsal=True))
         tell(f"rehearsal {repetition + 1}")
     given = [each.verdict for each in found]
-    names = (SUPPORTED, CONTRADICTED, UNDECIDED)
-    verdicts = {name: given.count(name) / repetitions for name in names}
+    verdicts = {name: given.count(name) / repetitions for name in VERDICTS}
     return Rehearsal(verdicts=verdicts, last=found[-1], repetitions=repetitions)

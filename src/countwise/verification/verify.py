@@ -1,7 +1,8 @@
 """The privacy boundary of verification: rows go in, noisy counts come out, and nothing else.
 
 Partition labels, fits, outcomes and true counts live and end inside `verify`. The key of the
-partitions is drawn here and forgotten here.
+partitions is drawn here and forgotten here. Of rows that were read as synthetic, and of no others,
+`synthetic_outcomes` shows the outcomes too, for the planner.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from countwise.progress import Tell, silent
 from countwise.verification.arithmetic import values
 from countwise.verification.fits import Fits, fit
 from countwise.verification.mechanisms import measure
-from countwise.verification.partitions import assign, fresh_key
+from countwise.verification.partitions import LARGEST, assign, fresh_key, persons
 from countwise.verification.quantities import Periods
 from countwise.verification.records import Records
 from countwise.verification.request import Request
@@ -35,11 +36,31 @@ def verify(records: Records, request: Request, *, tell: Tell = silent) -> FloatA
     return frozen(noisy)
 
 
-def _outcomes(records: Records, request: Request, *, key: bytes, tell: Tell = silent) -> IntArray:
-    """The outcome of every partition, each a function of its own persons' rows alone."""
+def synthetic_outcomes(records: Records, request: Request) -> IntArray:
+    """The outcomes of partitions of synthetic rows, as large as those of the data will be.
+
+    Where the schema says how many persons the data have, there are as many partitions as that
+    takes; else M.
+    """
+    if not records.synthetic:
+        raise CountwiseError("outcomes of partitions are shown of synthetic rows only.")
+    return _outcomes(records, request, key=fresh_key(), alike=True)
+
+
+def _outcomes(
+    records: Records, request: Request, *, key: bytes, alike: bool = False, tell: Tell = silent
+) -> IntArray:
+    """The outcome of every partition, each a function of its own persons' rows alone.
+
+    With `alike` there are as many partitions as make each as large as one of the schema's persons.
+    """
     tell(STAGES[0])
     columns, data, offsets = records.reveal()
-    groups = assign(data, offsets, partitions=request.partitions, key=key)
+    partitions = request.partitions
+    if alike and request.schema.persons is not None:
+        share = persons(data, offsets) / request.schema.persons
+        partitions = min(max(round(partitions * share), 2), LARGEST)
+    groups = assign(data, offsets, partitions=partitions, key=key)
     tell(STAGES[1])
     kept = np.flatnonzero(_complete(columns, groups, request))
     rows = {name: columns[name][kept] for name in request.columns}
@@ -53,13 +74,13 @@ def _outcomes(records: Records, request: Request, *, key: bytes, tell: Tell = si
                 matrix,
                 response,
                 _cells(groups[kept], rows, periods),
-                count=request.partitions * (periods.count if periods else 1),
+                count=partitions * (periods.count if periods else 1),
                 family=request.family,
                 intercept=request.design.intercept,
             )
         return known[periods]
 
-    return request.claim.judge(fits, request.partitions)
+    return request.claim.judge(fits, partitions, scale=request.partitions)
 
 
 def _complete(columns: Mapping[str, FloatArray], groups: IntArray, request: Request) -> BoolArray:

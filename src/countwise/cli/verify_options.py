@@ -1,0 +1,54 @@
+"""What the commands of countwise verify take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from countwise.cli import options
+from countwise.errors import InputError
+
+EXAMPLE = (
+    'Example: countwise verify data.csv --schema schema.toml --model "hours ~ education_years + '
+    'age + C(sex)" --claim "education_years > 1.0" --epsilon 1 --partitions 50'
+)
+CLAIMS = (
+    "What is claimed: x > 1 | 0.5 < x < 2 | x in \\[0, 1] | x within 0.2 of 1.4 | "
+    '2*x - C(f)\\[b] > 0 | predict(x = 1, f = "b") > 3 | significant(x > 0, 0.05) | '
+    "trend(x over year) > 0 | x cut at 0, 1 | several joined by and."
+)
+MODELS = (
+    "What is fitted: y ~ x + C(f) + a:b + a*b + log(x) + sqrt(x) + poly(x, 2) + x/10, and "
+    'perhaps: where age >= 25 and sex = "Female".'
+)
+
+Schema = Annotated[Path, typer.Option("--schema", help="Public schema of the data, TOML.")]
+Model = Annotated[str, typer.Option("--model", help=MODELS)]
+Claim = Annotated[str, typer.Option("--claim", help=CLAIMS)]
+Family = Annotated[str, typer.Option(help="ols, logistic or poisson.")]
+Mechanism = Annotated[str, typer.Option(help="lattice, laplace or binary.")]
+Alpha = Annotated[
+    str, typer.Option(help="Prior: Dirichlet parameters, one for all or one for each outcome.")
+]
+Table = Annotated[str | None, typer.Option(help="Table, where the data is a database.")]
+Page = Annotated[Path | None, typer.Option("--page", help="Write a page with the plot here.")]
+
+
+def numbers(text: str, *, what: str) -> list[float]:
+    """One number, or several with commas."""
+    try:
+        found = [float(part) for part in options.names(text)]
+    except ValueError:
+        found = []
+    if not found or not all(np.isfinite(found)):
+        raise InputError(f"{what} must be a number or several with commas, got {text!r}.")
+    return found
+
+
+def whole_numbers(text: str, *, what: str) -> list[int]:
+    """One whole number, or several with commas."""
+    found = numbers(text, what=what)
+    if any(each != int(each) for each in found):
+        raise InputError(f"{what} must be a whole number or several with commas, got {text!r}.")
+    return list(map(int, found))
