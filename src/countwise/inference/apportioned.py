@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from countwise.arrays import IntArray
 from countwise.inference.adjusted import Adjusted
-from countwise.inference.pairing import with_sums
+from countwise.inference.pairing import sums_within, with_sums
 from countwise.inference.ranges import Shares, apportioned_shares
 from countwise.inference.summed import Summed
 from countwise.inference.windows import Pieces, impossible, windowed, with_all_zero
@@ -36,12 +36,15 @@ class Apportioned(Adjusted):
         k, rank = self.counts[level + 1][here], self.order[level + 1][here]
         noise = self.noise[level + 1].part(here)
         lowest, highest = (float(each[parent]) for each in self.ranges.sums[level])
+        summed = self.root if level == 0 and isinstance(self.root, Summed) else None
+        if summed is not None:
+            lowest, highest = sums_within(summed, k, lowest, highest)
         cuts = enumerate_cuts(k, rank, lowest_sum=lowest, highest_sum=highest)
         pieces = Pieces(cuts.changed, cuts.bounds, cuts.lows, cuts.highs)
         if int(k.sum()) > 0 and is_equal_split(k, rank):
             pieces = with_all_zero(pieces, len(k))
         if pieces.bounds.size < 2:
             return impossible(children)
-        if level == 0 and isinstance(self.root, Summed):
-            return with_sums(children, self.root, k, pieces, self.ranges)
+        if summed is not None:
+            return with_sums(children, summed, k, pieces, self.ranges)
         return windowed(children, noise, pieces, self.ranges.depth)

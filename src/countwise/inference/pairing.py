@@ -62,6 +62,21 @@ def with_sums(
     )
 
 
+def sums_within(
+    rule: Summed, k: IntArray, lowest: float, highest: float
+) -> tuple[float, float]:
+    """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
+    spread = rule.spread(NEGLIGIBLE)
+    least, most = rule.sums(int(lowest) - spread, int(highest) + spread)
+    loose = int((k == 0).sum())
+    return max(lowest, float(least)), min(highest, float(most + below_zero(rule, loose)))
+
+
+def below_zero(rule: Summed, terms: int) -> int:
+    """How far the noisy parts that are negative can add up below zero."""
+    return noise_sum_reach(rule.part, terms, NEGLIGIBLE, below=True)
+
+
 def transitions(rule: Summed, low: int, high: int, first: int, last: int) -> FloatArray:
     """P(n | x) for counts low..high (rows) and noisy counts first..last."""
     return rule.part.pmf(np.arange(first, last + 1) - np.arange(low, high + 1)[:, None])
@@ -77,8 +92,7 @@ def hull(rule: Summed, k: IntArray, pieces: Pieces, total: tuple[int, int]) -> H
     """
     m, spread = rule.released, rule.spread(NEGLIGIBLE)
     lows, highs = step_sums(pieces, len(k))
-    loose = len(np.unique(pieces.components[pieces.lows == 0]))
-    below = noise_sum_reach(rule.part, loose, NEGLIGIBLE, below=True)
+    below = below_zero(rule, len(np.unique(pieces.components[pieces.lows == 0])))
     _, largest = rule.sums(total[0] - spread, total[1] + spread)
     least = max(min(lows.min(), largest) - below, total[0] - spread)
     most = min(highs.max(), total[1] + spread)

@@ -11,6 +11,7 @@ from countwise.inference.apportioned import Apportioned
 from countwise.inference.dealt import Dealt
 from countwise.inference.gibbs import Making, run
 from countwise.inference.makings import ByClip
+from countwise.inference.pairing import sums_within
 from countwise.inference.sampled import Sampled
 from countwise.inference.sharing import ByDraw, ByMode, ByRedraw
 from countwise.inference.summed import Summed
@@ -107,10 +108,15 @@ def cost(ties: Ties) -> float:
     total = 0.0
     for level, offsets in enumerate(ties.hierarchy.offsets):
         least, most = ties.ranges.sums[level]
+        pairs = 1.0
+        if level == 0 and isinstance(ties.root, Summed):
+            least, most = sums_within(ties.root, ties.counts[1], float(least[0]), float(most[0]))
+            pairs = most - least + 1.0  # values of the sum of the noisy parts
         wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
         width = np.maximum.reduceat(wide, offsets[:-1]) + (
             ties.ranges.highs[level] - ties.ranges.lows[level]
         )
+        width = width * pairs
         depth = np.log2(np.diff(offsets) + 1.0)
         total += float(((most - least) * width * np.log2(width) * depth).sum())
     return total

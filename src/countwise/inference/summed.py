@@ -79,7 +79,10 @@ class Summed:
 
 @lru_cache(maxsize=32)
 def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]:
-    """The first and the last noisy total that lead to m, for n* from low to high; -FAR: no end."""
+    """The first and the last noisy total that lead to m, for n* from low to high.
+
+    FAR stands for no end; where no noisy total does, the first is above the last.
+    """
     sums = np.arange(low, high + 1)
     of_sum: LogConcave = rule.part
     if rule.part.variance:
@@ -95,7 +98,11 @@ def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]
     highest = np.full(len(sums), max(high, rule.released) + far)
     first = _first(lambda noisy: modes(noisy) >= rule.released, lowest, highest)
     last = _first(lambda noisy: modes(noisy) > rule.released, lowest, highest) - 1
-    return np.where(first == lowest, -FAR, first), np.where(last == highest, FAR, last)
+    some = (first <= highest) & (last >= lowest) & (first <= last)
+    return (
+        np.where(some, np.where(first == lowest, -FAR, first), 1),
+        np.where(some, np.where(last == highest, FAR, last), 0),
+    )
 
 
 def _first(holds: Callable[[IntArray], BoolArray], low: IntArray, high: IntArray) -> IntArray:
