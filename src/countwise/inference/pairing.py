@@ -37,6 +37,7 @@ def with_sums(
     """Steps whose chances are P(x + Z = n) for every noisy count n of a window."""
     far = reach(rule.part, ranges.depth)
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
+    least, most = rule.sums(rule.released + around.least, rule.released + around.most)
     blocks = []
     for s, low, high in zip(pieces.components, pieces.lows, pieces.highs, strict=True):
         first = -FAR if low == 0 else int(low)
@@ -59,6 +60,7 @@ def with_sums(
         stride=around.stride,
         least=around.least,
         known=known,
+        band=(least - rule.released, most - rule.released),
     )
 
 
