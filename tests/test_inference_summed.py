@@ -86,3 +86,38 @@ def test_posterior_is_that_of_brute_force(
         others = tuple(i for i in range(size) if i != s)
         found = [post.node(name).pmf(x) for x in range(tops + 1)]
         np.testing.assert_allclose(found, joint.sum(axis=others) / joint.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize(("k", "epsilon", "total_epsilon"), [([3, 0], "2", "0.5"), ([1, 0, 2], "3", "0.8")])
+def test_combinations_statements_and_draws_are_those_of_brute_force(
+    k: list[int], epsilon: str, total_epsilon: str
+) -> None:
+    size, tops = len(k), 5
+    rank = np.random.default_rng(8).permutation(size)
+    part = Geometric(scale=1 / Fraction(epsilon))
+    root = Geometric(scale=1 / Fraction(total_epsilon))
+    reach = int(30 / float(epsilon)) + 2
+    joint = summed_likelihood(k, rank, part, root, tops=tops, reach=reach)
+    joint /= joint.sum()
+    post = cw.infer_counts(
+        k,
+        epsilon=epsilon,
+        total_epsilon=total_epsilon,
+        ties=rank.tolist(),
+        prior=Uniform(tops),
+        from_total="summed",
+    )
+    best = post.top(6)
+    expected = np.sort(joint.ravel())[::-1][:6]
+    np.testing.assert_allclose([each.probability for each in best], expected, atol=1e-9)
+    for each in best:
+        assert joint[each.counts] == pytest.approx(each.probability, abs=1e-9)
+    first, second = np.indices(joint.shape)[:2]
+    for statement, holds in (("N1 > N2", first > second), ("2*N1 - N2 >= 3", 2 * first - second >= 3)):
+        found = post.probability(statement)
+        assert found.exact
+        assert found == pytest.approx(joint[holds].sum(), abs=1e-9)
+    draws = post.draws(20_000, rng=np.random.default_rng(1)).cells
+    found = np.histogramdd(draws, bins=[np.arange(tops + 2) - 0.5] * size)[0] / len(draws)
+    error = np.sqrt(joint * (1 - joint) / len(draws)) + 1e-4
+    np.testing.assert_array_less(np.abs(found - joint), 5 * error)

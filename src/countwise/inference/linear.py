@@ -5,6 +5,7 @@ zero remain, the joint law of the two sums Y and Z is w(y)·w(z)·h(y + z), wher
 other siblings and the parent say about Y + Z: an exact sum over pairs, for each step.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import lcm
 
@@ -82,7 +83,7 @@ def _group_law(
         return None
     children = solved.children(level, parent, parent + 1)
     steps = solved.ties.steps(level, parent, children)
-    coupling = solved.couplings[level].one(parent)
+    coupling = steps.tied(*solved.couplings[level].one(parent))
     groups = [np.flatnonzero(multiples == c) for c in different]
     rest = np.flatnonzero(multiples == 0)
     if (len(steps.bounds) - 1) * children.nodes > MOST_PIECES:
@@ -91,7 +92,7 @@ def _group_law(
     if np.prod(spans) * (len(steps.bounds) - 1) > MOST_PAIRS:
         return None
     laws = _step_laws(steps, children, [*groups, rest])
-    return _added(laws, different, coupling)
+    return _added(laws, different, coupling, steps.unpacked)
 
 
 def _step_laws(steps: Steps, children: Laws, groups: list[IntArray]) -> list[list[Sum]]:
@@ -120,7 +121,10 @@ def _sum_law(steps: Steps, weights: FloatArray, pieces: IntArray) -> Sum:
 
 
 def _added(
-    laws: list[list[Sum]], multiples: list[int], coupling: tuple[int, FloatArray]
+    laws: list[list[Sum]],
+    multiples: list[int],
+    coupling: tuple[int, FloatArray],
+    unpacked: Callable[[IntArray], IntArray],
 ) -> tuple[int, FloatArray]:
     """Σ over steps of the law of Σ multiple·sum, scaled to one."""
     logs = np.array([sum(law[2] for law in step) for step in laws])
@@ -128,28 +132,35 @@ def _added(
     for number, c in enumerate(multiples):
         low = min(step[number][0] for step in laws)
         high = max(step[number][0] + len(step[number][1]) - 1 for step in laws)
+        low, high = unpacked(np.array([low, high])).tolist()
         ends.append((min(c * low, c * high), max(c * low, c * high)))
     least, most = sum(e[0] for e in ends), sum(e[1] for e in ends)
     total = np.zeros(most - least + 1)
     for log, step in zip(logs, laws, strict=True):
         share = np.exp(log - logs.max())
         if share > 0.0:
-            place, mass = _pairs(step, multiples, coupling)
+            place, mass = _pairs(step, multiples, coupling, unpacked)
             total += np.bincount((place - least).ravel(), mass.ravel(), len(total)) * share
     return least, total / total.sum()
 
 
 def _pairs(
-    step: list[Sum], multiples: list[int], coupling: tuple[int, FloatArray]
+    step: list[Sum],
+    multiples: list[int],
+    coupling: tuple[int, FloatArray],
+    unpacked: Callable[[IntArray], IntArray],
 ) -> tuple[IntArray, FloatArray]:
     """The values of c·y + d·z, and the joint weight of every pair y, z."""
     (y_low, y_law, _), (z_low, z_law, _) = step[0], (step[1] if len(multiples) > 1 else NOTHING)
     r_low, r_law, _ = step[-1]
     told = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
     told_low = coupling[0] - r_low - (len(r_law) - 1)
-    y, z = y_low + np.arange(len(y_law))[:, None], z_low + np.arange(len(z_law))
+    some_y, some_z = np.flatnonzero(y_law), np.flatnonzero(z_law)
+    y, z = y_low + some_y[:, None], z_low + some_z
     at = y + z - told_low
     inside = (at >= 0) & (at < len(told))
-    mass = y_law[:, None] * z_law * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+    mass = y_law[some_y, None] * z_law[some_z] * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
     c, d = multiples[0], multiples[1] if len(multiples) > 1 else 0
-    return c * y + d * z, np.maximum(mass, 0.0)
+    if len(multiples) == 1:
+        return c * unpacked(y) + 0 * z, np.maximum(mass, 0.0)
+    return c * unpacked(y) + d * unpacked(z), np.maximum(mass, 0.0)

@@ -7,6 +7,7 @@ packed pair of sums, and the kernel for one number does the rest.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import logsumexp
@@ -34,6 +35,7 @@ class Paired(Steps):
     least: int
     known: Known
     tilt: float
+    overlap: ClassVar[float] = 1e-7  # in two dimensions law and T meet less by nature
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
         """What holds of the packed sum when `coupling` holds of Σx, from low on."""
@@ -56,13 +58,66 @@ class Paired(Steps):
         low, weights = int(sums.min()), self.weights(children)
         start, coupling = self.tied(low, np.ones(int(sums.max()) - low + 1))
         law, *_ = mixture_sums(
-            weights, self.offsets, **self.layout(), coupling=coupling, coupling_low=start
+            weights,
+            self.offsets,
+            **self.layout(),
+            coupling=coupling,
+            coupling_low=start,
+            least_overlap=self.overlap,
         )
         reached = np.cumsum(law.reshape(-1, self.stride), axis=1)[sums - low]
         chosen = (reached < rng.random((len(sums), 1)) * reached[:, -1:]).sum(axis=1)
         packed = sums * self.stride + self.least + np.minimum(chosen, self.stride - 1)
         rows = mixture_draws_given(packed, weights, offsets=self.offsets, **self.layout(), rng=rng)
         return self.unpacked(rows)
+
+    def logs(
+        self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
+    ) -> FloatArray:
+        """log of the joint weight of each row of counts, Σy summed out."""
+        _, tied = self.tied(low, coupling)
+        at = rows.sum(axis=1) - low
+        inside = (at >= 0) & (at < len(coupling))
+        known = tied.reshape(-1, self.stride)[np.where(inside, at, 0)]
+        active = np.zeros(int(self.bounds[1]), np.int64)
+        total = np.zeros(len(rows))
+        for step in range(len(self.bounds) - 1):
+            here = slice(self.bounds[step], self.bounds[step + 1])
+            active[self.components[here]] = np.arange(here.start, here.stop)
+            sums, law = 0, np.ones((len(rows), 1))
+            for q in active:
+                first, own = self._row(q, weights, rows[:, self.components[q]])
+                sums, law = sums + first, _added(law, own)
+            total += self._met(known, sums, law)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(inside, total, 0.0))
+
+    def _row(self, q: int, weights: FloatArray, x: IntArray) -> tuple[int, FloatArray]:
+        """The first y of a piece, and the weights of all its y for each count x."""
+        piece = weights[self.offsets[q] : self.offsets[q + 1]]
+        low, first = divmod(int(self.lows[q]) - self.least, self.stride)
+        columns = (len(piece) - 1) % self.stride + 1
+        counts = (len(piece) - columns) // self.stride + 1
+        table = np.zeros((counts + 1, self.stride))  # the last row for counts outside
+        table.ravel()[: len(piece)] = piece
+        at = np.where((x >= low) & (x < low + counts), x - low, counts)
+        return first + self.least, table[at, :columns]
+
+    def _met(self, known: FloatArray, first: int, law: FloatArray) -> FloatArray:
+        """Σ over y of the law of Σy, from first on, times what is known."""
+        begin, end = max(first, self.least), min(first + law.shape[1], self.least + self.stride)
+        own = law[:, begin - first : max(end - first, 0)]
+        return np.asarray((own * known[:, begin - self.least : max(end - self.least, 0)]).sum(1))
+
+
+def _added(law: FloatArray, other: FloatArray) -> FloatArray:
+    """The law of the sum of two numbers, row by row."""
+    if law.shape[1] < other.shape[1]:
+        law, other = other, law
+    result = np.zeros((len(law), law.shape[1] + other.shape[1] - 1))
+    for i in range(other.shape[1]):
+        result[:, i : i + law.shape[1]] += law * other[:, [i]]
+    return result
 
 
 @dataclass(frozen=True, kw_only=True)

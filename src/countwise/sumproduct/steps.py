@@ -6,12 +6,13 @@ probability of what was released of the child when its true count is x.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.mixture import mixture, mixture_draws_given, mixture_sums
+from countwise.kernels.solution import LEAST_OVERLAP
 from countwise.sumproduct.laws import Laws, grid
 
 
@@ -25,6 +26,7 @@ class Steps:
     offsets: IntArray
     chances: FloatArray
     places: IntArray
+    overlap: ClassVar[float] = LEAST_OVERLAP
 
     def weights(self, children: Laws) -> FloatArray:
         """Messages times chances."""
@@ -57,6 +59,7 @@ class Steps:
             **self.layout(),
             coupling=coupling,
             coupling_low=low,
+            least_overlap=self.overlap,
         )
         return self.untied(sums), logs, log
 
@@ -71,6 +74,7 @@ class Steps:
             **self.layout(),
             coupling=coupling,
             coupling_low=low,
+            least_overlap=self.overlap,
         )
         size = len(children.values)
         told = np.bincount(self.places, found.messages * self.chances, size)
