@@ -23,7 +23,9 @@ def summed_likelihood(
     grids = np.meshgrid(*[parts] * size, indexing="ij")
     made = leads_to(k, rank, [tops + reach + 1] * size) if m else None
     possible = (
-        made[tuple(np.maximum(each, 0) for each in grids)] if made is not None else 1.0 + 0 * grids[0]
+        made[tuple(np.maximum(each, 0) for each in grids)]
+        if made is not None
+        else 1.0 + 0 * grids[0]
     )
     sums = np.sum(grids, axis=0)
     far = 3 * reach + size * tops + m
@@ -88,7 +90,9 @@ def test_posterior_is_that_of_brute_force(
         np.testing.assert_allclose(found, joint.sum(axis=others) / joint.sum(), atol=1e-9)
 
 
-@pytest.mark.parametrize(("k", "epsilon", "total_epsilon"), [([3, 0], "2", "0.5"), ([1, 0, 2], "3", "0.8")])
+@pytest.mark.parametrize(
+    ("k", "epsilon", "total_epsilon"), [([3, 0], "2", "0.5"), ([1, 0, 2], "3", "0.8")]
+)
 def test_combinations_statements_and_draws_are_those_of_brute_force(
     k: list[int], epsilon: str, total_epsilon: str
 ) -> None:
@@ -113,7 +117,10 @@ def test_combinations_statements_and_draws_are_those_of_brute_force(
     for each in best:
         assert joint[each.counts] == pytest.approx(each.probability, abs=1e-9)
     first, second = np.indices(joint.shape)[:2]
-    for statement, holds in (("N1 > N2", first > second), ("2*N1 - N2 >= 3", 2 * first - second >= 3)):
+    for statement, holds in (
+        ("N1 > N2", first > second),
+        ("2*N1 - N2 >= 3", 2 * first - second >= 3),
+    ):
         found = post.probability(statement)
         assert found.exact
         assert found == pytest.approx(joint[holds].sum(), abs=1e-9)

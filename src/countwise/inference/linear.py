@@ -7,7 +7,6 @@ other siblings and the parent say about Y + Z: an exact sum over pairs, for each
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import lcm
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from countwise.sumproduct.tree import Solved
 
 MOST_PAIRS = 2e8
 MOST_PIECES = 3e5
+MOST_VALUES = 2e7
 
 Sum = tuple[int, FloatArray, float]
 NOTHING: Sum = (0, np.ones(1), 0.0)
@@ -28,7 +28,7 @@ NOTHING: Sum = (0, np.ones(1), 0.0)
 
 def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
     """The law of `linear` times an integer, and that integer; None where it would cost too much."""
-    scale = lcm(*(value.denominator for value in (*linear.terms.values(), linear.constant)))
+    scale = linear.scale
     constant = int(linear.constant * scale)
     if not linear.terms:
         return Law(low=constant, chances=np.ones(1)), scale
@@ -90,6 +90,8 @@ def _group_law(
         return None
     spans = [int(children.sizes[g].sum()) for g in groups]
     if np.prod(spans) * (len(steps.bounds) - 1) > MOST_PAIRS:
+        return None
+    if sum(abs(c) * span for c, span in zip(different, spans, strict=True)) > MOST_VALUES:
         return None
     laws = _step_laws(steps, children, [*groups, rest])
     return _added(laws, different, coupling, steps.unpacked)
@@ -159,7 +161,11 @@ def _pairs(
     y, z = y_low + some_y[:, None], z_low + some_z
     at = y + z - told_low
     inside = (at >= 0) & (at < len(told))
-    mass = y_law[some_y, None] * z_law[some_z] * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+    mass = (
+        y_law[some_y, None]
+        * z_law[some_z]
+        * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+    )
     c, d = multiples[0], multiples[1] if len(multiples) > 1 else 0
     if len(multiples) == 1:
         return c * unpacked(y) + 0 * z, np.maximum(mass, 0.0)

@@ -31,9 +31,7 @@ class Hull(NamedTuple):
         return self.most - self.least + 1
 
 
-def with_sums(
-    children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges: Ranges
-) -> Paired:
+def with_sums(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges: Ranges) -> Paired:
     """Steps whose chances are P(x + Z = n) for every noisy count n of a window."""
     far = reach(rule.part, ranges.depth)
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
@@ -64,9 +62,7 @@ def with_sums(
     )
 
 
-def sums_within(
-    rule: Summed, k: IntArray, lowest: float, highest: float
-) -> tuple[float, float]:
+def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
     """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
     spread = rule.spread(NEGLIGIBLE)
     least, most = rule.sums(int(lowest) - spread, int(highest) + spread)

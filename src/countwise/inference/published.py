@@ -62,8 +62,8 @@ class Published:
         return Seen(noise=self.noise[0], values=self.counts[0], how=how)
 
 
-def exact_route(published: Published, prior: Prior) -> tuple[Ties, str] | None:
-    """Ties for exact messages and the route in words; None where there is no exact route."""
+def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
+    """Ties for exact messages, and the route in words."""
     hierarchy, counts, noise = published.hierarchy, published.counts, published.noise
     if published.adjust == "clipped":
         cells = Seen(noise=noise[-1], values=counts[-1], how="clipped")
@@ -80,7 +80,10 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str] | None:
         )
         return ties, f"published counts{_of_total(published)}, mixture over cuts, exact"
     if published.total != "independent":
-        return None
+        raise InputError(
+            f"the counts of a {published.adjust} release with a summed total have no route. To "
+            "fix, infer from the published noisy counts: --from measurements."
+        )
     if published.adjust in ("draw-1", "draw-2"):
         ties = Dealt(
             hierarchy=hierarchy,
@@ -110,8 +113,9 @@ def cost(ties: Ties) -> float:
         least, most = ties.ranges.sums[level]
         pairs = 1.0
         if level == 0 and isinstance(ties.root, Summed):
-            least, most = sums_within(ties.root, ties.counts[1], float(least[0]), float(most[0]))
-            pairs = most - least + 1.0  # values of the sum of the noisy parts
+            ends = sums_within(ties.root, ties.counts[1], float(least[0]), float(most[0]))
+            least, most = np.array(ends[:1]), np.array(ends[1:])
+            pairs = ends[1] - ends[0] + 1.0  # values of the sum of the noisy parts
         wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
         width = np.maximum.reduceat(wide, offsets[:-1]) + (
             ties.ranges.highs[level] - ties.ranges.lows[level]
@@ -127,11 +131,6 @@ def making(published: Published) -> Making:
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)
     kinds = {"mode": ByMode, "draw-1": ByRedraw, "draw-2": ByDraw}
-    if published.adjust == "draw-1" and published.total == "summed":
-        raise InputError(
-            "the counts of a draw-1 release with a summed total have no route. To fix, infer from "
-            "the published noisy counts: --from measurements."
-        )
     return kinds[published.adjust](
         hierarchy=published.hierarchy,
         counts=published.counts,

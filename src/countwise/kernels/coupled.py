@@ -83,7 +83,9 @@ def marginals(
     """P(X_s = x) for every component and value, in the layout of the weights."""
     problem = checked(weights, offsets, lows, coupling, coupling_low)
     result, messages = np.empty((2, problem.weights.size))
-    solve(problem, True, LEAST_OVERLAP, result, messages, np.empty(problem.coupling.size), np.empty(1))
+    solve(
+        problem, True, LEAST_OVERLAP, result, messages, np.empty(problem.coupling.size), np.empty(1)
+    )
     return result
 
 

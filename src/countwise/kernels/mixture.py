@@ -88,7 +88,9 @@ def mixture_draws(
     """Independent joint draws from a `mixture`, one a row."""
     problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
     unused, sums = np.empty(problem.weights.size), np.empty(problem.coupling.size)
-    total, _ = solve(problem, False, LEAST_OVERLAP, unused, unused.copy(), sums, np.empty(len(bounds) - 1))
+    total, _ = solve(
+        problem, False, LEAST_OVERLAP, unused, unused.copy(), sums, np.empty(len(bounds) - 1)
+    )
     require_possible(total)
     return sample(problem, coupling_low + rng.choice(sums.size, count, p=sums), rng)
 

@@ -85,7 +85,7 @@ class Paired(Steps):
             here = slice(self.bounds[step], self.bounds[step + 1])
             active[self.components[here]] = np.arange(here.start, here.stop)
             sums, law = 0, np.ones((len(rows), 1))
-            for q in active:
+            for q in active.tolist():
                 first, own = self._row(q, weights, rows[:, self.components[q]])
                 sums, law = sums + first, _added(law, own)
             total += self._met(known, sums, law)
@@ -201,4 +201,3 @@ def balance(
 def steepest(blocks: list[Block]) -> float:
     """A tilt at which no y of a block has all the weight: 30 over the longest range of them."""
     return 30.0 / max(len(block.y) for block in blocks)
-

@@ -79,7 +79,11 @@ class Steps:
         size = len(children.values)
         told = np.bincount(self.places, found.messages * self.chances, size)
         marginals = np.bincount(self.places, found.marginals, size)
-        return np.asarray(marginals, np.float64), np.asarray(told, np.float64), self.untied(found.sums)
+        return (
+            np.asarray(marginals, np.float64),
+            np.asarray(told, np.float64),
+            self.untied(found.sums),
+        )
 
     def split(self, children: Laws, sums: IntArray, rng: np.random.Generator) -> IntArray:
         """A draw of the children for each given sum, one a row."""
