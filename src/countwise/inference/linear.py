@@ -2,7 +2,8 @@
 
 Siblings with the same multiple are added first. When at most two different multiples other than
 zero remain, the joint law of the two sums Y and Z is w(y)·w(z)·h(y + z), where h is what the
-other siblings and the parent say about Y + Z: an exact sum over pairs, for each step.
+other siblings and the parent say about Y + Z: an exact sum over pairs, for each step. Two nodes
+of different families are left to `relatives`.
 """
 
 from collections.abc import Callable
@@ -11,19 +12,15 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.inference.relatives import joint_law
 from countwise.inference.statements import Linear
+from countwise.inference.stepsums import NOTHING, Sum, step_laws
 from countwise.inference.summaries import Law
-from countwise.kernels import coupled
-from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.steps import Steps
 from countwise.sumproduct.tree import Solved
 
 MOST_PAIRS = 2e8
 MOST_PIECES = 3e5
 MOST_VALUES = 2e7
-
-Sum = tuple[int, FloatArray, float]
-NOTHING: Sum = (0, np.ones(1), 0.0)
 
 
 def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
@@ -34,13 +31,26 @@ def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
         return Law(low=constant, chances=np.ones(1)), scale
     home = _home(solved, linear)
     if home is None:
-        return None
+        return _of_two(solved, linear, scale)
     level, parent, multiples = home
     numbers = np.array([int(value * scale) for value in multiples])
     found = _group_law(solved, level, parent, numbers)
     if found is None:
         return None
     return Law(low=found[0] + constant, chances=found[1]), scale
+
+
+def _of_two(solved: Solved, linear: Linear, scale: int) -> tuple[Law, int] | None:
+    """The law when only two nodes are named, wherever they are."""
+    if len(linear.terms) != 2:
+        return None
+    (first, a), (second, b) = linear.terms.items()
+    joint = joint_law(solved, first, second)
+    multiples = int(a * scale), int(b * scale)
+    if joint is None or np.dot(np.abs(multiples), joint.chances.shape) > MOST_VALUES:
+        return None
+    low, chances = joint.combined(multiples)
+    return Law(low=low + int(linear.constant * scale), chances=chances), scale
 
 
 def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | None:
@@ -93,33 +103,8 @@ def _group_law(
         return None
     if sum(abs(c) * span for c, span in zip(different, spans, strict=True)) > MOST_VALUES:
         return None
-    laws = _step_laws(steps, children, [*groups, rest])
+    laws = step_laws(steps, children, [*groups, rest])
     return _added(laws, different, coupling, steps.unpacked)
-
-
-def _step_laws(steps: Steps, children: Laws, groups: list[IntArray]) -> list[list[Sum]]:
-    """For each step, the law of the sum of each group; computed again only if it changed."""
-    weights = steps.weights(children)
-    which = np.empty(children.nodes, np.int64)
-    for number, group in enumerate(groups):
-        which[group] = number
-    active = np.zeros(children.nodes, np.int64)
-    current: list[Sum] = [NOTHING] * len(groups)
-    result = []
-    for step in range(len(steps.bounds) - 1):
-        pieces = np.arange(steps.bounds[step], steps.bounds[step + 1])
-        active[steps.components[pieces]] = pieces
-        for number in np.unique(which[steps.components[pieces]]):
-            current[number] = _sum_law(steps, weights, active[groups[number]])
-        result.append(list(current))
-    return result
-
-
-def _sum_law(steps: Steps, weights: FloatArray, pieces: IntArray) -> Sum:
-    """The law of the sum of some pieces: lowest value, law, log of its mass."""
-    parts = [weights[steps.offsets[q] : steps.offsets[q + 1]] for q in pieces]
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-    return coupled.upward(np.concatenate(parts), offsets, lows=steps.lows[pieces])
 
 
 def _added(
