@@ -101,6 +101,16 @@ def test_labels_are_escaped_on_the_page() -> None:
         ("infer --counts 1,2 --epsilon 1 --level 2", "between 0 and 1"),
         ("infer --counts 1,2 --epsilon 1 --adjust least", "adjust must be"),
         ("infer --counts 1,2 --epsilon 1 --statement N1>N3", "no node"),
+        ("infer --counts 1,2 --epsilon 1 --statement total>1e400", "too large"),
+        ("infer --counts 1,2 --epsilon 1 --statement N1>0.00000000001*N2", "too many digits"),
+        ("infer somewhere --from foo", "--from must be one of"),
+        ("infer somewhere --method foo", "--method must be one of"),
+        ("infer --counts 1,2 --epsilon 1 --prior negative-binomial:3", "mean and size"),
+        ("infer somewhere --counts 1,2", "not both"),
+        ("infer --counts 1,2 --epsilon 1 --out x.txt", "must end in .csv or .parquet"),
+        ("infer --counts 1,2 --epsilon 1 --draws-out x.txt", "must end in .npz"),
+        ("infer pyproject.toml", "is a file"),
+        ("infer --counts 1,2 --epsilon 1 --out pyproject.toml/x.csv", "is a file"),
     ],
 )
 def test_bad_input_is_refused_with_exit_code_2(words: str, message: str) -> None:

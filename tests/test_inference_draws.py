@@ -9,7 +9,7 @@ from scipy.special import gammaln, xlogy
 import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
-from countwise.inference.dealt import dealt, quadrature
+from countwise.inference.dealt import Dealt, quadrature
 from countwise.privacy.laws import Geometric, IntegerLaw
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.noise import same_noise
@@ -90,7 +90,14 @@ def test_a_dealt_tree_against_all_combinations() -> None:
     joint = joint * root[first + second]
     noise = tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True))
     seen = Seen(noise=noise[0], values=counts[0], how="clipped")
-    ties = dealt(hierarchy, counts, noise=noise, root=seen, prior=Uniform(tops), algorithm=2)
+    ties = Dealt(
+        hierarchy=hierarchy,
+        counts=counts,
+        noise=noise,
+        root=seen,
+        prior=Uniform(tops),
+        algorithm=2,
+    )
     cells = next(solve(ties).marginals(2))
     for s in range(4):
         low, law = cells.one(s)

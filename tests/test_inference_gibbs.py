@@ -84,6 +84,7 @@ def test_summed_total_against_brute_force() -> None:
         total_epsilon=1,
         from_total="summed",
         prior=Uniform(tops),
+        method="gibbs",
         rng=np.random.default_rng(2),
     )
     assert isinstance(post, Sampled)
@@ -106,8 +107,6 @@ def test_a_sampler_needs_a_generator_and_a_route() -> None:
             from_total="summed",
             rng=np.random.default_rng(1),
         )
-    with pytest.raises(InputError, match="no exact route"):
-        cw.infer_counts([2, 3], epsilon=1, total_epsilon=1, from_total="summed", method="exact")
 
 
 def test_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -281,3 +281,28 @@ def test_joint_mode_of_a_tree_is_the_best_of_all_combinations(seed: int) -> None
     found = cw.infer_measurements([measurements], prior=Uniform(tops)).joint_mode()
     assert log(tuple(found[-1].tolist())) == pytest.approx(best, abs=1e-9)
     np.testing.assert_array_equal(hierarchy.sums(found[-1])[1], found[1])
+
+
+@pytest.mark.parametrize("source", ["measurements", "counts"])
+def test_statements_across_families_are_exact(source: str) -> None:
+    """Against joint draws, and against the exact law of siblings where both are known."""
+    hierarchy = tree(2, 2, 2)
+    cells = np.array([3, 0, 8, 5, 1, 2, 6, 4])
+    made = release(Confidential(hierarchy, cells), cw.Plan(epsilon=6))
+    post = cw.infer(made, source=source)
+    draws = post.draws(20_000, rng=np.random.default_rng(3))
+    names = [f"00000/00001/{i:05}" for i in range(2)] + ["00001/00000/00001", "00001/00001"]
+    for one, other in ((0, 2), (1, 3), (3, 0), (2, 3)):
+        first, second = names[one], names[other]
+        found = post.probability(f"'{first}' > '{second}'")
+        assert found.exact
+        share = (draws[first] > draws[second]).mean()
+        assert abs(found - share) < 5 * np.sqrt(0.25 / 20_000)
+    below = post.probability("'00000/00000/00001' / total >= 0.2")
+    share = (draws["00000/00000/00001"] >= 0.2 * draws["total"]).mean()
+    assert below.exact
+    assert abs(below - share) < 5 * np.sqrt(0.25 / 20_000)
+    law = post.law(f"'{names[0]}' - '{names[2]}'")
+    mean = post.node(names[0]).mean - post.node(names[2]).mean
+    assert law.mean == pytest.approx(mean, abs=1e-9)
+    assert law.chances.sum() == pytest.approx(1, abs=1e-12)

@@ -9,7 +9,7 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
-from countwise.inference.apportioned import DEPTH, Apportioned, apportioned
+from countwise.inference.apportioned import Apportioned
 from countwise.inference.computed import Computed
 from countwise.inference.printed import infer_counts
 from countwise.inference.published import Published
@@ -124,9 +124,9 @@ def test_two_levels_against_brute_force() -> None:
     first, second = pairs[:, :, None, None], pairs[None, None]
     joint = left[:, :, None, None] * right[None, None] * middle[first, second]
     joint = joint * root[first + second]
-    ties = apportioned(
-        hierarchy,
-        counts,
+    ties = Apportioned(
+        hierarchy=hierarchy,
+        counts=counts,
         order=order,
         noise=tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True)),
         root=Seen(noise=same_noise(laws[0], 1), values=counts[0], how="clipped"),
@@ -188,7 +188,7 @@ def test_a_total_without_noise_against_brute_force() -> None:
     post = infer_published(published)
     assert isinstance(post, Computed)
     assert isinstance(post.solved.ties, Apportioned)
-    assert post.solved.ties.ranges.depth == DEPTH
+    assert post.solved.ties.depth == Apportioned.depth
     assert post.node("total").pmf(5) == pytest.approx(1)
     for s in range(3):
         found = [post.node(f"{s:05}").pmf(x) for x in range(tops + 1)]

@@ -11,7 +11,10 @@ from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.errors import InputError
 from countwise.inference.posterior import Posterior
 from countwise.inference.printed import infer_counts
+from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
+from countwise.inference.summaries import check_interval
+from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell
 from countwise.release.folder import refuse_existing, whole
 from countwise.reports.posterior import posterior_page
@@ -23,100 +26,95 @@ EXAMPLE = (
 PRINTED = 20
 
 
+Counts = Annotated[str | None, typer.Option(help="Released components found in a paper: 250,357.")]
+Epsilon = Annotated[
+    str | None, typer.Option(help="With --counts: loss of the components, one or one each.")
+]
+TotalEpsilon = Annotated[
+    str | None, typer.Option(help="With --counts: loss of the total (default as --epsilon).")
+]
+Adjust = Annotated[str, typer.Option(help="With --counts: mode, draw-1, draw-2 or clipped.")]
+Ties = Annotated[
+    str, typer.Option(help="With --counts: last, or the rank of each component: 1,0,2.")
+]
+Mechanism = Annotated[str, typer.Option(help="With --counts: geometric, laplace or gaussian.")]
+FromTotal = Annotated[
+    str, typer.Option(help="With --counts: independent, or summed (also from the parts).")
+]
+Method = Annotated[str, typer.Option(help="auto (exact unless it takes minutes), exact, or gibbs.")]
+Source = Annotated[str, typer.Option("--from", help="sharpest, measurements, or counts alone.")]
+Prior = Annotated[
+    str,
+    typer.Option(
+        help="published (the release's own, of adjust bayes), uniform, uniform:1000, "
+        "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, compositions:1000, shares:0.4,0.6."
+    ),
+]
+Statements = Annotated[
+    list[str] | None,
+    typer.Option(help="A statement to judge: 'A > B', 'A + B >= 100', 'rank(A) == 1'. Repeat."),
+]
+Top = Annotated[int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")]
+DrawsOut = Annotated[
+    Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
+]
+Out = Annotated[Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")]
+Page = Annotated[Path | None, typer.Option(help="HTML page with pictures to write.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Makes what is estimated from draws repeatable.")
+]
+Folder = Annotated[Path | None, typer.Argument(help="A release folder; or give --counts instead.")]
+
+
 def infer(
-    folder: Annotated[
-        Path | None, typer.Argument(help="A release folder; or give --counts instead.")
-    ] = None,
-    counts: Annotated[
-        str | None, typer.Option(help="Released components found in a paper: 250,357.")
-    ] = None,
+    folder: Folder = None,
+    counts: Counts = None,
     total: Annotated[int | None, typer.Option(help="Their released total.")] = None,
-    epsilon: Annotated[
-        str | None, typer.Option(help="With --counts: loss of the components, one or one each.")
-    ] = None,
-    total_epsilon: Annotated[
-        str | None, typer.Option(help="With --counts: loss of the total (default as --epsilon).")
-    ] = None,
-    adjust: Annotated[
-        str, typer.Option(help="With --counts: mode, draw-1, draw-2 or clipped.")
-    ] = "mode",
-    ties: Annotated[
-        str, typer.Option(help="With --counts: last, or the rank of each component: 1,0,2.")
-    ] = "last",
-    mechanism: Annotated[
-        str, typer.Option(help="With --counts: geometric, laplace or gaussian.")
-    ] = "geometric",
-    from_total: Annotated[
-        str, typer.Option(help="With --counts: independent, or summed (also from the parts).")
-    ] = "independent",
-    method: Annotated[
-        str, typer.Option(help="auto (exact unless it takes minutes), exact, or gibbs.")
-    ] = "auto",
-    source: Annotated[
-        str, typer.Option("--from", help="sharpest, measurements, or counts alone.")
-    ] = "sharpest",
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="published (the release's own, of adjust bayes), uniform, uniform:1000, "
-            "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, "
-            "compositions, compositions:1000, shares:0.4,0.6."
-        ),
-    ] = "uniform",
+    epsilon: Epsilon = None,
+    total_epsilon: TotalEpsilon = None,
+    adjust: Adjust = "mode",
+    ties: Ties = "last",
+    mechanism: Mechanism = "geometric",
+    from_total: FromTotal = "independent",
+    method: Method = "auto",
+    source: Source = "sharpest",
+    prior: Prior = "uniform",
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.95,
     interval: Annotated[str, typer.Option(help="highest or central.")] = "highest",
-    statement: Annotated[
-        list[str] | None,
-        typer.Option(help="A statement to judge: 'A > B', 'A + B >= 100', 'rank(A) == 1'. Repeat."),
-    ] = None,
-    top: Annotated[
-        int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")
-    ] = 0,
+    statement: Statements = None,
+    top: Top = 0,
     draws: Annotated[int, typer.Option(min=1, help="Joint draws for --draws-out.")] = 1000,
-    draws_out: Annotated[
-        Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")
-    ] = None,
-    page: Annotated[Path | None, typer.Option(help="HTML page with pictures to write.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Makes what is estimated from draws repeatable.")
-    ] = None,
+    draws_out: DrawsOut = None,
+    file: Out = None,
+    page: Page = None,
+    seed: Seed = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """What the true counts can be: best values, ranges, probabilities of statements."""
-    for path in (file, page, draws_out):
-        if path is not None:
-            refuse_existing(path, overwrite=overwrite)
+    outputs = _outputs(file, page, draws_out, overwrite=overwrite)
+    check_interval(level, interval)
+    one_of(method, METHODS, what="--method")
     rng = np.random.default_rng(seed)
+    asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
     with progress(8) as tell:
-        if counts is not None:
-            table = {
-                "total": total,
-                "epsilon": _epsilons(epsilon),
-                "total_epsilon": total_epsilon or epsilon,
-                "adjust": adjust,
-                "ties": "last" if ties == "last" else _whole_numbers(ties, what="--ties"),
-                "mechanism": mechanism,
-                "from_total": from_total,
-            }
+        if counts is None:
+            one_of(source, SOURCES, what="--from")
+            posterior = infer_release(_given(folder), source=source, tell=tell, **asked)
+        else:
             if folder is not None:
                 raise InputError("give a release folder or --counts, not both.")
             posterior = infer_counts(
                 _whole_numbers(counts, what="--counts"),
-                prior=prior,
-                method=method,
+                total=total,
+                epsilon=_epsilons(epsilon),
+                total_epsilon=total_epsilon or str(epsilon),
+                adjust=adjust,
+                ties="last" if ties == "last" else _whole_numbers(ties, what="--ties"),
+                mechanism=mechanism,
+                from_total=from_total,
                 tell=tell,
-                rng=rng,
-                **table,
-            )
-        elif folder is None:
-            raise InputError("give a release folder, or the counts of a table with --counts.")
-        else:
-            posterior = infer_release(
-                folder, prior=prior, source=source, method=method, tell=tell, rng=rng
+                **asked,
             )
         tell("judging")
         answers = {said: posterior.probability(said, rng=rng) for said in statement or []}
@@ -126,9 +124,31 @@ def infer(
         print_json(_plain(posterior, level, interval, answers, best, top))
         return
     _print(posterior, level, interval, answers, best)
-    for path in (file, page, draws_out):
-        if path is not None:
-            err.print(f"Written: {path}")
+    for path in outputs:
+        err.print(f"Written: {path}")
+
+
+def _outputs(
+    file: Path | None, page: Path | None, draws: Path | None, *, overwrite: bool
+) -> list[Path]:
+    """What is to be written, refused before any work is done."""
+    for path, option, endings in (
+        (file, "--out", (".csv", ".parquet")),
+        (page, "--page", (".html", ".htm")),
+        (draws, "--draws-out", (".npz",)),
+    ):
+        if path is not None and path.suffix.lower() not in endings:
+            raise InputError(f"{option} {path} must end in {' or '.join(endings)}.")
+    given = [path for path in (file, page, draws) if path is not None]
+    for path in given:
+        refuse_existing(path, overwrite=overwrite)
+    return given
+
+
+def _given(folder: Path | None) -> Path:
+    if folder is None:
+        raise InputError("give a release folder, or the counts of a table with --counts.")
+    return folder
 
 
 def _epsilons(text: str | None) -> Any:

@@ -4,12 +4,15 @@ Given its true count, a parent's children are a mixture of coupled sums; which o
 adjustment and is left to `steps`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
-from countwise.arrays import IntArray
-from countwise.inference.ranges import Ranges
+from countwise.arrays import BoolArray, IntArray
+from countwise.inference.ranges import Ranges, Shares, ranges
+from countwise.inference.summed import Summed
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
 from countwise.sumproduct.noise import Noise
@@ -21,14 +24,45 @@ from countwise.tables.hierarchy import Hierarchy
 
 @dataclass(frozen=True, kw_only=True)
 class Adjusted:
-    """Released counts and the noise of every level, what was seen of the root, and windows."""
+    """Released counts and the noise of every level, and what was seen of the root.
+
+    Windows end where the likelihood is about exp(-depth) of its largest value. `reaches` noises
+    lie between a true count and the value that was adjusted.
+    """
 
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    root: Seen
+    root: Seen | Summed
     prior: Prior
-    ranges: Ranges
+    depth: float
+
+    def shares(self) -> Shares:
+        """Where the values of children can be, from the range of their sum."""
+        raise NotImplementedError
+
+    @property
+    def reaches(self) -> int:
+        """One noise, unless the noisy count was drawn from once more."""
+        return 1
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """Windows of all counts."""
+        return ranges(
+            self.hierarchy,
+            self.counts,
+            noise=self.noise,
+            root=self.root,
+            upper=self.prior.upper,
+            depth=self.depth,
+            shares=self.shares(),
+            reaches=self.reaches,
+        )
+
+    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> Self | None:
+        """Twice the depth everywhere when a window ends where there is mass, and more beyond."""
+        return replace(self, depth=2 * self.depth) if self.ranges.cut_short(touched) else None
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The children of one parent as a mixture of coupled sums."""
@@ -57,7 +91,7 @@ class Adjusted:
         for parent in range(first, last):
             below = self._children(level, first, parent, children)
             low, coupling = own.one(parent - first)
-            sums.append(self.steps(level, parent, below).sums(below, low, coupling))
+            sums.append(self.steps(level, parent, below).sums(below, low, coupling)[0])
         return Laws(lows=own.lows, offsets=own.offsets, values=np.concatenate(sums))
 
     def down(self, level: int, first: int, last: int, children: Laws, coupling: Laws) -> Family:

@@ -8,8 +8,8 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.kernels.mixture import mixture_sums
 from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.pairs import Paired
 from countwise.sumproduct.steps import Steps
 from countwise.sumproduct.tree import Solved
 
@@ -51,6 +51,8 @@ class Siblings:
     def _logs(self, rows: IntArray) -> FloatArray:
         """Σ over steps of the product of weights, keeping each step's sum of logarithms."""
         steps, size = self.steps, len(rows)
+        if isinstance(steps, Paired):
+            return steps.logs(self.weights, rows, self.low, self.coupling) - self.log_normaliser
         own = np.full((self.children.nodes, size), -np.inf)
         running = np.zeros(size)
         barred = np.full(size, self.children.nodes)
@@ -91,9 +93,7 @@ def siblings(solved: Solved, level: int, parent: int) -> Siblings:
     steps = solved.ties.steps(level, parent, children)
     weights = steps.weights(children)
     low, coupling = solved.couplings[level].one(parent)
-    *_, log = mixture_sums(
-        weights, steps.offsets, **steps.layout(), coupling=coupling, coupling_low=low
-    )
+    *_, log = steps.sums(children, low, coupling)
     return Siblings(
         children=children,
         steps=steps,

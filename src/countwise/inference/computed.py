@@ -56,7 +56,7 @@ class Computed(Posterior):
         return draw(self.solved, count, rng=rng)
 
     def law(self, expression: str, *, rng: np.random.Generator | None = None) -> Law:
-        """The law of a sum such as "A + B - 2*C", exact for siblings, else from draws."""
+        """The law of a sum such as "A + B - 2*C", exact for siblings and for two nodes."""
         linear = parse_linear(expression, self.hierarchy)
         if any(value.denominator > 1 for value in (*linear.terms.values(), linear.constant)):
             raise InputError(f"{expression!r} must have whole multiples to have a law.")
@@ -68,7 +68,7 @@ class Computed(Posterior):
         return Law(low=int(values.min()), chances=chances, error=0.5 / np.sqrt(len(values)))
 
     def probability(self, statement: str, *, rng: np.random.Generator | None = None) -> Probability:
-        """The probability of a statement such as "A > B": exact for siblings, else from draws."""
+        """The probability of a statement such as "A > B": exact where the kernel allows."""
         said = parse(statement, self.hierarchy)
         found = None if said.ranked else linear_law(self.solved, said.linear)
         if found is not None:

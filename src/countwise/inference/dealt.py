@@ -17,18 +17,15 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import gammaln
 
-from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.arrays import FloatArray
 from countwise.inference.adjusted import Adjusted
-from countwise.inference.ranges import dealt_shares, ranges, rates
+from countwise.inference.ranges import Shares, dealt_shares, rates
 from countwise.privacy.laws import IntegerLaw
-from countwise.sumproduct.evidence import Seen, redrawn
+from countwise.sumproduct.evidence import redrawn
 from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.noise import Noise, reach
-from countwise.sumproduct.priors import Prior
+from countwise.sumproduct.noise import reach
 from countwise.sumproduct.steps import Steps, laid_out
-from countwise.tables.hierarchy import Hierarchy
 
-DEPTH = 42.0
 NEGLIGIBLE = 1e-19  # of a piece's largest weight
 
 
@@ -37,6 +34,16 @@ class Dealt(Adjusted):
     """`algorithm` 1 redraws every noisy count, 2 only clips it."""
 
     algorithm: int
+    depth: float = 42.0
+
+    def shares(self) -> Shares:
+        """Those of a multinomial."""
+        return dealt_shares(self.hierarchy, self.counts, self.depth)
+
+    @property
+    def reaches(self) -> int:
+        """One, and one more when values were drawn from the noisy counts."""
+        return 3 - self.algorithm
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The nodes of the quadrature over u, and the case that all v are zero."""
@@ -48,7 +55,7 @@ class Dealt(Adjusted):
             return laid_out(children, everyone, bounds, children.lows, children.highs)
         noise = self.noise[level + 1].part(here)
         least, most = (float(each[parent]) for each in self.ranges.sums[level])
-        u, logs = quadrature(total, least, most, self.ranges.depth)
+        u, logs = quadrature(total, least, most, self.depth)
         logs = np.append(logs, -total * np.log(children.nodes))
         tables = []
         for s in range(children.nodes):
@@ -62,7 +69,7 @@ class Dealt(Adjusted):
         self, law: IntegerLaw, k: int, u: FloatArray, low: int, high: int
     ) -> tuple[FloatArray, FloatArray]:
         """Σ_v v^k·e^{-uv}·P(v | x) by u (rows) and x = low..high, then P(v = 0 | x); log scales."""
-        far = (3 - self.algorithm) * reach(law, self.ranges.depth)
+        far = self.reaches * reach(law, self.depth)
         first = max(low - far, 0)
         v = np.arange(first, high + far + 1)
         chances = to_values(law, self.algorithm, low, high, first, int(v[-1]))
@@ -73,51 +80,6 @@ class Dealt(Adjusted):
         table = np.exp(logs - peaks[:, None]) @ chances.T
         zero = to_values(law, self.algorithm, low, high, 0, 0).T
         return np.concatenate([table, zero]), np.append(peaks, 0.0)
-
-    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Dealt | None":
-        """Twice the depth when a window ends where there is mass, and more beyond."""
-        if not self.ranges.cut_short(touched):
-            return None
-        return dealt(
-            self.hierarchy,
-            self.counts,
-            noise=self.noise,
-            root=self.root,
-            prior=self.prior,
-            algorithm=self.algorithm,
-            depth=2 * self.ranges.depth,
-        )
-
-
-def dealt(
-    hierarchy: Hierarchy,
-    counts: tuple[IntArray, ...],
-    *,
-    noise: tuple[Noise, ...],
-    root: Seen,
-    prior: Prior,
-    algorithm: int,
-    depth: float = DEPTH,
-) -> Dealt:
-    """Ties of counts that were dealt by Algorithm 1 or 2."""
-    return Dealt(
-        hierarchy=hierarchy,
-        counts=counts,
-        noise=noise,
-        root=root,
-        prior=prior,
-        ranges=ranges(
-            hierarchy,
-            counts,
-            noise=noise,
-            root=root,
-            upper=prior.upper,
-            depth=depth,
-            shares=dealt_shares(hierarchy, counts, depth),
-            reaches=3 - algorithm,
-        ),
-        algorithm=algorithm,
-    )
 
 
 def window(children: Laws, s: int) -> tuple[int, int]:

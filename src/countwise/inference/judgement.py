@@ -1,7 +1,5 @@
 """Whether statements are true in draws, and the probabilities that follow."""
 
-from math import lcm
-
 import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
@@ -41,7 +39,7 @@ def holds(relation: Relation, left: FloatArray | IntArray, right: float) -> Bool
 
 def evaluated(linear: Linear, draws: Draws) -> IntArray:
     """The value of a sum of counts in every draw, times a whole number that makes it whole."""
-    scale = lcm(*(value.denominator for value in (*linear.terms.values(), linear.constant)))
+    scale = linear.scale
     total = np.full(len(draws), int(linear.constant * scale))
     for (level, node), multiple in linear.terms.items():
         total += int(multiple * scale) * draws.levels[level][:, node]

@@ -2,44 +2,55 @@
 
 Siblings with the same multiple are added first. When at most two different multiples other than
 zero remain, the joint law of the two sums Y and Z is w(y)·w(z)·h(y + z), where h is what the
-other siblings and the parent say about Y + Z: an exact sum over pairs, for each step.
+other siblings and the parent say about Y + Z: an exact sum over pairs, for each step. Two nodes
+of different families are left to `relatives`.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
-from math import lcm
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.inference.relatives import joint_law
 from countwise.inference.statements import Linear
+from countwise.inference.stepsums import NOTHING, Sum, step_laws
 from countwise.inference.summaries import Law
-from countwise.kernels import coupled
-from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.steps import Steps
 from countwise.sumproduct.tree import Solved
 
 MOST_PAIRS = 2e8
 MOST_PIECES = 3e5
-
-Sum = tuple[int, FloatArray, float]
-NOTHING: Sum = (0, np.ones(1), 0.0)
+MOST_VALUES = 2e7
 
 
 def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
     """The law of `linear` times an integer, and that integer; None where it would cost too much."""
-    scale = lcm(*(value.denominator for value in (*linear.terms.values(), linear.constant)))
+    scale = linear.scale
     constant = int(linear.constant * scale)
     if not linear.terms:
         return Law(low=constant, chances=np.ones(1)), scale
     home = _home(solved, linear)
     if home is None:
-        return None
+        return _of_two(solved, linear, scale)
     level, parent, multiples = home
     numbers = np.array([int(value * scale) for value in multiples])
     found = _group_law(solved, level, parent, numbers)
     if found is None:
         return None
     return Law(low=found[0] + constant, chances=found[1]), scale
+
+
+def _of_two(solved: Solved, linear: Linear, scale: int) -> tuple[Law, int] | None:
+    """The law when only two nodes are named, wherever they are."""
+    if len(linear.terms) != 2:
+        return None
+    (first, a), (second, b) = linear.terms.items()
+    joint = joint_law(solved, first, second)
+    multiples = int(a * scale), int(b * scale)
+    if joint is None or np.dot(np.abs(multiples), joint.chances.shape) > MOST_VALUES:
+        return None
+    low, chances = joint.combined(multiples)
+    return Law(low=low + int(linear.constant * scale), chances=chances), scale
 
 
 def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | None:
@@ -82,7 +93,7 @@ def _group_law(
         return None
     children = solved.children(level, parent, parent + 1)
     steps = solved.ties.steps(level, parent, children)
-    coupling = solved.couplings[level].one(parent)
+    coupling = steps.tied(*solved.couplings[level].one(parent))
     groups = [np.flatnonzero(multiples == c) for c in different]
     rest = np.flatnonzero(multiples == 0)
     if (len(steps.bounds) - 1) * children.nodes > MOST_PIECES:
@@ -90,37 +101,17 @@ def _group_law(
     spans = [int(children.sizes[g].sum()) for g in groups]
     if np.prod(spans) * (len(steps.bounds) - 1) > MOST_PAIRS:
         return None
-    laws = _step_laws(steps, children, [*groups, rest])
-    return _added(laws, different, coupling)
-
-
-def _step_laws(steps: Steps, children: Laws, groups: list[IntArray]) -> list[list[Sum]]:
-    """For each step, the law of the sum of each group; computed again only if it changed."""
-    weights = steps.weights(children)
-    which = np.empty(children.nodes, np.int64)
-    for number, group in enumerate(groups):
-        which[group] = number
-    active = np.zeros(children.nodes, np.int64)
-    current: list[Sum] = [NOTHING] * len(groups)
-    result = []
-    for step in range(len(steps.bounds) - 1):
-        pieces = np.arange(steps.bounds[step], steps.bounds[step + 1])
-        active[steps.components[pieces]] = pieces
-        for number in np.unique(which[steps.components[pieces]]):
-            current[number] = _sum_law(steps, weights, active[groups[number]])
-        result.append(list(current))
-    return result
-
-
-def _sum_law(steps: Steps, weights: FloatArray, pieces: IntArray) -> Sum:
-    """The law of the sum of some pieces: lowest value, law, log of its mass."""
-    parts = [weights[steps.offsets[q] : steps.offsets[q + 1]] for q in pieces]
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-    return coupled.upward(np.concatenate(parts), offsets, lows=steps.lows[pieces])
+    if sum(abs(c) * span for c, span in zip(different, spans, strict=True)) > MOST_VALUES:
+        return None
+    laws = step_laws(steps, children, [*groups, rest])
+    return _added(laws, different, coupling, steps.unpacked)
 
 
 def _added(
-    laws: list[list[Sum]], multiples: list[int], coupling: tuple[int, FloatArray]
+    laws: list[list[Sum]],
+    multiples: list[int],
+    coupling: tuple[int, FloatArray],
+    unpacked: Callable[[IntArray], IntArray],
 ) -> tuple[int, FloatArray]:
     """Σ over steps of the law of Σ multiple·sum, scaled to one."""
     logs = np.array([sum(law[2] for law in step) for step in laws])
@@ -128,28 +119,39 @@ def _added(
     for number, c in enumerate(multiples):
         low = min(step[number][0] for step in laws)
         high = max(step[number][0] + len(step[number][1]) - 1 for step in laws)
+        low, high = unpacked(np.array([low, high])).tolist()
         ends.append((min(c * low, c * high), max(c * low, c * high)))
     least, most = sum(e[0] for e in ends), sum(e[1] for e in ends)
     total = np.zeros(most - least + 1)
     for log, step in zip(logs, laws, strict=True):
         share = np.exp(log - logs.max())
         if share > 0.0:
-            place, mass = _pairs(step, multiples, coupling)
+            place, mass = _pairs(step, multiples, coupling, unpacked)
             total += np.bincount((place - least).ravel(), mass.ravel(), len(total)) * share
     return least, total / total.sum()
 
 
 def _pairs(
-    step: list[Sum], multiples: list[int], coupling: tuple[int, FloatArray]
+    step: list[Sum],
+    multiples: list[int],
+    coupling: tuple[int, FloatArray],
+    unpacked: Callable[[IntArray], IntArray],
 ) -> tuple[IntArray, FloatArray]:
     """The values of c·y + d·z, and the joint weight of every pair y, z."""
     (y_low, y_law, _), (z_low, z_law, _) = step[0], (step[1] if len(multiples) > 1 else NOTHING)
     r_low, r_law, _ = step[-1]
     told = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
     told_low = coupling[0] - r_low - (len(r_law) - 1)
-    y, z = y_low + np.arange(len(y_law))[:, None], z_low + np.arange(len(z_law))
+    some_y, some_z = np.flatnonzero(y_law), np.flatnonzero(z_law)
+    y, z = y_low + some_y[:, None], z_low + some_z
     at = y + z - told_low
     inside = (at >= 0) & (at < len(told))
-    mass = y_law[:, None] * z_law * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+    mass = (
+        y_law[some_y, None]
+        * z_law[some_z]
+        * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+    )
     c, d = multiples[0], multiples[1] if len(multiples) > 1 else 0
-    return c * y + d * z, np.maximum(mass, 0.0)
+    if len(multiples) == 1:
+        return c * unpacked(y) + 0 * z, np.maximum(mass, 0.0)
+    return c * unpacked(y) + d * unpacked(z), np.maximum(mass, 0.0)

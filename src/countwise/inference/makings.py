@@ -1,15 +1,14 @@
 """How releases are made from noisy counts, told to the Gibbs sampler one count at a time."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
+from countwise.inference.summed import Summed
 from countwise.privacy.laws import IntegerLaw
 from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.noise import Noise, reach
+from countwise.sumproduct.noise import Noise
 from countwise.tables.hierarchy import Hierarchy
 
 
@@ -65,8 +64,7 @@ class FromRoot(Direct):
     counts: tuple[IntArray, ...]
     order: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    root: Seen
-    summed: bool = False
+    root: Seen | Summed
 
     def start(self) -> list[IntArray]:
         """The released counts themselves lead to the release."""
@@ -78,10 +76,10 @@ class FromRoot(Direct):
 
     def log_root(self, noisy: list[IntArray], total: IntArray) -> FloatArray:
         """P(m | N), and with a summed total P(m | N, Σ of the noisy parts)."""
-        if not self.summed:
-            nodes = np.zeros(total.size, np.int64)
-            return self.root.logs(nodes, total.ravel()).reshape(total.shape)
-        return self._summed(noisy[1].sum(axis=1)[:, None], total)
+        if isinstance(self.root, Summed):
+            return self._summed(noisy[1].sum(axis=1)[:, None], total)
+        nodes = np.zeros(total.size, np.int64)
+        return self.root.logs(nodes, total.ravel()).reshape(total.shape)
 
     def _siblings(self, level: int, node: int) -> tuple[int, int, int]:
         offsets = self.hierarchy.offsets[level - 1]
@@ -95,7 +93,7 @@ class FromRoot(Direct):
         parent, start, stop = self._siblings(level, node)
         total = int(self.counts[level - 1][parent])
         logs = self.log_shared(noisy, level, node, (start, stop), total, grid)
-        if self.summed and level == 1:
+        if level == 1:
             others = noisy[1].sum(axis=1)[:, None] - noisy[1][:, [node]]
             logs = logs + self._summed(others + grid, true[0])
         return logs
@@ -106,7 +104,7 @@ class FromRoot(Direct):
         """log P(counts of a parent's children | their noisy counts), a row a chain."""
         start, stop = self.hierarchy.offsets[level][parent : parent + 2].tolist()
         logs = self.log_whole(np.maximum(rows, 0), level, parent, (start, stop))
-        if self.summed and level == 0:
+        if level == 0:
             logs = logs + self._summed(rows.sum(axis=1), true[0][:, 0])
         return logs
 
@@ -128,37 +126,12 @@ class FromRoot(Direct):
         """log P(counts of the siblings | v), the node's own v = max(grid, 0)."""
         raise NotImplementedError
 
-    @cached_property
-    def _root_windows(self) -> tuple[int, IntArray, IntArray]:
-        """For sums of the noisy parts from a lowest one on, the noisy totals that lead to m."""
-        m, law = int(self.counts[0][0]), self.noise[0].laws[0]
-        part = self.noise[1].laws[0]
-        terms = len(self.counts[1])
-        far = reach(law, 40.0) + int(np.sqrt(80.0 * terms * part.variance)) + reach(part, 40.0)
-        sums = np.arange(m - 2 * far, m + 2 * far + 1)
-        noisy = np.arange(m - 2 * far, m + 2 * far + 1)
-        firsts, lasts = np.empty((2, len(sums)), np.int64)
-        law_of_sum = SumLaw(law=part, terms=terms)
-        for i, total in enumerate(sums):
-            modes = posterior_modes([(noisy, law), (np.full(len(noisy), total), law_of_sum)])
-            at = np.flatnonzero(modes == m)
-            firsts[i], lasts[i] = (noisy[at[0]], noisy[at[-1]]) if len(at) else (1, 0)
-            if m == 0 and len(at):
-                firsts[i] = -(1 << 60)
-        return int(sums[0]), firsts, lasts
-
     def _summed(self, sums: IntArray, total: IntArray) -> FloatArray:
-        """log P(m | N, Σ of the noisy parts): the noisy total must lie in the window of the sum."""
-        low, firsts, lasts = self._root_windows
-        shape = np.broadcast_shapes(sums.shape, total.shape)
-        at = np.clip(np.broadcast_to(sums, shape).ravel() - low, 0, len(firsts) - 1)
-        count = np.broadcast_to(total, shape).ravel()
-        some = firsts[at] <= lasts[at]
-        chance = self.noise[0].between(
-            np.zeros(len(at), np.int64), firsts[at] - count, lasts[at] - count
-        )
+        """log P(m | N, Σ of the noisy parts), zero where the parts have no say."""
+        if not isinstance(self.root, Summed):
+            return np.zeros(np.broadcast_shapes(sums.shape, total.shape))
         with np.errstate(divide="ignore"):
-            return np.log(np.where(some, chance, 0.0)).reshape(shape)
+            return np.log(self.root.chances(*np.broadcast_arrays(sums, total)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,14 @@ import numpy as np
 from countwise.arrays import IntArray
 from countwise.errors import InputError
 from countwise.inference.adjusted import Adjusted
-from countwise.inference.apportioned import apportioned
-from countwise.inference.dealt import dealt
+from countwise.inference.apportioned import Apportioned
+from countwise.inference.dealt import Dealt
 from countwise.inference.gibbs import Making, run
 from countwise.inference.makings import ByClip
+from countwise.inference.pairing import sums_within
 from countwise.inference.sampled import Sampled
 from countwise.inference.sharing import ByDraw, ByMode, ByRedraw
+from countwise.inference.summed import Summed
 from countwise.progress import Tell
 from countwise.sumproduct.evidence import How, Seen
 from countwise.sumproduct.measured import measured
@@ -22,6 +24,7 @@ from countwise.sumproduct.tree import Ties
 from countwise.tables.hierarchy import Hierarchy
 
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
+DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
 CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
@@ -38,35 +41,53 @@ class Published:
     adjust: str
     total: str = "independent"
 
-    def root(self) -> Seen:
+    def summed(self) -> Summed:
+        """The rule of a total that was also made from the sum of the noisy parts."""
+        if len(self.noise[1].laws) > 1:
+            raise InputError("a summed total needs the same noise for all of its components.")
+        return Summed(
+            released=int(self.counts[0][0]),
+            noise=self.noise[0].laws[0],
+            part=self.noise[1].laws[0],
+            terms=len(self.counts[1]),
+        )
+
+    def root(self) -> Seen | Summed:
         """What the released total says about the true one."""
+        if self.total == "summed" and self.adjust == "mode":
+            rule = self.summed()
+            if not rule.ignores_parts(DEEP):
+                return rule
         how: How = "redrawn" if self.adjust == "draw-1" else "clipped"
         return Seen(noise=self.noise[0], values=self.counts[0], how=how)
 
 
-def exact_route(published: Published, prior: Prior) -> tuple[Ties, str] | None:
-    """Ties for exact messages and the route in words; None where there is no exact route."""
+def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
+    """Ties for exact messages, and the route in words."""
     hierarchy, counts, noise = published.hierarchy, published.counts, published.noise
     if published.adjust == "clipped":
         cells = Seen(noise=noise[-1], values=counts[-1], how="clipped")
         above: list[list[Seen]] = [[] for _ in hierarchy.offsets]
         return measured(hierarchy, [*above, [cells]], prior), "clipped counts, exact"
-    if published.total != "independent":
-        return None
     if published.adjust == "mode":
-        ties: Ties = apportioned(
-            hierarchy,
-            counts,
+        ties: Ties = Apportioned(
+            hierarchy=hierarchy,
+            counts=counts,
             order=published.order,
             noise=noise,
             root=published.root(),
             prior=prior,
         )
-        return ties, "published counts, mixture over cuts, exact"
+        return ties, f"published counts{_of_total(published)}, mixture over cuts, exact"
+    if published.total != "independent":
+        raise InputError(
+            f"the counts of a {published.adjust} release with a summed total have no route. To "
+            "fix, infer from the published noisy counts: --from measurements."
+        )
     if published.adjust in ("draw-1", "draw-2"):
-        ties = dealt(
-            hierarchy,
-            counts,
+        ties = Dealt(
+            hierarchy=hierarchy,
+            counts=counts,
             noise=noise,
             root=published.root(),
             prior=prior,
@@ -79,6 +100,10 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str] | None:
     )
 
 
+def _of_total(published: Published) -> str:
+    return " (summed total)" if published.total == "summed" else ""
+
+
 def cost(ties: Ties) -> float:
     """About how many elementary operations an exact route takes."""
     if not isinstance(ties, Adjusted):
@@ -86,10 +111,16 @@ def cost(ties: Ties) -> float:
     total = 0.0
     for level, offsets in enumerate(ties.hierarchy.offsets):
         least, most = ties.ranges.sums[level]
+        pairs = 1.0
+        if level == 0 and isinstance(ties.root, Summed):
+            ends = sums_within(ties.root, ties.counts[1], float(least[0]), float(most[0]))
+            least, most = np.array(ends[:1]), np.array(ends[1:])
+            pairs = ends[1] - ends[0] + 1.0  # values of the sum of the noisy parts
         wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
         width = np.maximum.reduceat(wide, offsets[:-1]) + (
             ties.ranges.highs[level] - ties.ranges.lows[level]
         )
+        width = width * pairs
         depth = np.log2(np.diff(offsets) + 1.0)
         total += float(((most - least) * width * np.log2(width) * depth).sum())
     return total
@@ -100,18 +131,12 @@ def making(published: Published) -> Making:
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)
     kinds = {"mode": ByMode, "draw-1": ByRedraw, "draw-2": ByDraw}
-    if published.adjust == "draw-1" and published.total == "summed":
-        raise InputError(
-            "the counts of a draw-1 release with a summed total have no route. To fix, infer from "
-            "the published noisy counts: --from measurements."
-        )
     return kinds[published.adjust](
         hierarchy=published.hierarchy,
         counts=published.counts,
         order=published.order,
         noise=published.noise,
         root=published.root(),
-        summed=published.total == "summed",
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import lambertw
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.inference.summed import Summed
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.noise import Noise
 from countwise.tables.hierarchy import Hierarchy
@@ -61,7 +62,7 @@ def ranges(
     counts: Sequence[IntArray],
     *,
     noise: Sequence[Noise],
-    root: Seen,
+    root: Seen | Summed,
     upper: int | None,
     depth: float,
     shares: Shares,

@@ -140,25 +140,21 @@ def infer_published(
     one_of(method, METHODS, what="method")
     check_counts(published.hierarchy, published.counts)
     belief = _prior(prior)
-    found = exact_route(published, belief)
-    if found is None and method == "exact":
-        raise InputError(
-            f"the counts of a {published.adjust} release with a {published.total} total have no "
-            "exact route. To fix, leave out --method exact."
-        )
-    slow = found is not None and method == "auto" and cost(found[0]) > COSTLIEST
-    if found is None or slow or method == "gibbs":
+    ties, route = exact_route(published, belief)
+    slow = method == "auto" and cost(ties) > COSTLIEST
+    if slow or method == "gibbs":
+        why = ", because the exact route would take minutes" if slow else ""
         return sample(
             published.hierarchy,
             published.noise,
             making(published),
             belief,
             released=published.counts,
-            route=f"published counts ({published.total} total), Gibbs sampler",
+            route=f"published counts ({published.total} total), Gibbs sampler{why}",
             rng=rng,
             tell=tell,
         )
-    return _posterior(found[0], belief, published.counts, found[1], tell)
+    return _posterior(ties, belief, published.counts, route, tell)
 
 
 def _posterior(

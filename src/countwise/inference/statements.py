@@ -13,6 +13,7 @@ largest of A and its siblings; equal counts share the better rank.
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Literal
 
 from countwise.errors import InputError
@@ -24,6 +25,7 @@ TOKEN = re.compile(
     r"""\s*(?:(?P<relation>>=|<=|==|!=|>|<)|(?P<quoted>"[^"]*"|'[^']*')"""
     r"""|(?P<sign>[+\-*()]|/(?=\s|$))|(?P<word>[^\s+\-*<>=!()'"]+))"""
 )
+LARGEST, MOST = 10**17, 10**6  # of constants, and of multiples of counts
 NUMBER = re.compile(r"\d+(\.\d*)?([eE]\d+)?|\.\d+")
 
 
@@ -33,6 +35,11 @@ class Linear:
 
     terms: dict[tuple[int, int], Fraction]
     constant: Fraction
+
+    @property
+    def scale(self) -> int:
+        """The smallest number that makes all others whole."""
+        return lcm(*(value.denominator for value in (*self.terms.values(), self.constant)))
 
     def minus(self, other: "Linear", factor: Fraction = Fraction(1)) -> "Linear":
         """This minus factor times the other."""
@@ -54,7 +61,8 @@ class Statement:
 
 def parse(text: str, hierarchy: Hierarchy) -> Statement:
     """The statement in a text, its nodes found in a hierarchy."""
-    return _Reader(text, hierarchy).statement()
+    reader = _Reader(text, hierarchy)
+    return reader.fitting(reader.statement())
 
 
 def parse_linear(text: str, hierarchy: Hierarchy) -> Linear:
@@ -62,7 +70,7 @@ def parse_linear(text: str, hierarchy: Hierarchy) -> Linear:
     reader = _Reader(text, hierarchy)
     found = reader.sum()
     reader.end()
-    return found
+    return reader.fitting(Statement(relation="==", linear=found)).linear
 
 
 class _Reader:
@@ -85,6 +93,14 @@ class _Reader:
             f"statement {self.text!r}: {what}. Statements read like 'A > B', 'A + B >= 100', "
             "'A / total < 0.5' or 'rank(A) == 1'; a name with spaces or signs goes in quotes."
         )
+
+    def fitting(self, said: Statement) -> Statement:
+        """The statement if its numbers, made whole, leave room for counts in 64 bits."""
+        scale = said.linear.scale
+        largest = max((abs(value) for value in said.linear.terms.values()), default=Fraction(0))
+        if abs(said.linear.constant) * scale > LARGEST or largest * scale > MOST:
+            raise self.wrong("a number in it is too large, or has too many digits, to compare")
+        return said
 
     def peek(self) -> tuple[str, str]:
         return self.tokens[self.place] if self.place < len(self.tokens) else ("end", "")

@@ -41,7 +41,7 @@ from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.jointdraws import sample
 from countwise.kernels.jointmode import find_mode, losses_by_sum
-from countwise.kernels.solution import solve, solve_many
+from countwise.kernels.solution import LEAST_OVERLAP, solve, solve_many
 from countwise.kernels.tilting import Problem
 
 
@@ -83,7 +83,9 @@ def marginals(
     """P(X_s = x) for every component and value, in the layout of the weights."""
     problem = checked(weights, offsets, lows, coupling, coupling_low)
     result, messages = np.empty((2, problem.weights.size))
-    solve(problem, True, result, messages, np.empty(problem.coupling.size), np.empty(1))
+    solve(
+        problem, True, LEAST_OVERLAP, result, messages, np.empty(problem.coupling.size), np.empty(1)
+    )
     return result
 
 
@@ -104,7 +106,7 @@ def upward(
     """
     problem = checked(weights, offsets, lows, coupling, coupling_low)
     unused, law = np.empty(problem.weights.size), np.empty(problem.coupling.size)
-    log, _ = solve(problem, False, unused, unused.copy(), law, np.empty(1))
+    log, _ = solve(problem, False, LEAST_OVERLAP, unused, unused.copy(), law, np.empty(1))
     if coupling is None and log > -np.inf:
         first, last = np.nonzero(law)[0][[0, -1]]
         return problem.coupling_low + int(first), law[first : last + 1], log
@@ -141,7 +143,7 @@ def downward(
     problem = checked(weights, offsets, lows, coupling, coupling_low)
     unused, messages = np.empty((2, problem.weights.size))
     sums = np.empty(problem.coupling.size)
-    log, _ = solve(problem, True, unused, messages, sums, np.empty(1))
+    log, _ = solve(problem, True, LEAST_OVERLAP, unused, messages, sums, np.empty(1))
     return messages, log
 
 

@@ -12,7 +12,7 @@ from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.coupled import require_possible
 from countwise.kernels.jointdraws import sample
-from countwise.kernels.solution import solve
+from countwise.kernels.solution import LEAST_OVERLAP, solve
 from countwise.kernels.tilting import Problem
 
 
@@ -35,6 +35,7 @@ def mixture(
     bounds: IntArray,
     coupling: FloatArray,
     coupling_low: int,
+    least_overlap: float = LEAST_OVERLAP,
 ) -> Mixture:
     """Σ over steps of coupled sums that share T, when few weights change from step to step.
 
@@ -44,12 +45,12 @@ def mixture(
     piece for each change. Marginals are joint: the probability that piece q serves and its
     component equals x, so a component's marginal is the sum over its pieces; messages likewise,
     weights times messages being marginals. Sums are the law of the total in the layout of T, and
-    step_logs the log normaliser of each step.
+    step_logs the log normaliser of each step. `least_overlap` is that of `kernels.solution.solve`.
     """
     problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
     marginals, messages = np.empty((2, problem.weights.size))
     sums, logs = np.empty(problem.coupling.size), np.empty(problem.bounds.size - 1)
-    total, _ = solve(problem, True, marginals, messages, sums, logs)
+    total, _ = solve(problem, True, least_overlap, marginals, messages, sums, logs)
     return Mixture(marginals, messages, sums, logs, total)
 
 
@@ -62,12 +63,13 @@ def mixture_sums(
     bounds: IntArray,
     coupling: FloatArray,
     coupling_low: int,
+    least_overlap: float = LEAST_OVERLAP,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Of a `mixture`, only the sums, step_logs and log normaliser; at half the cost."""
     problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
     unused, sums = np.empty(problem.weights.size), np.empty(problem.coupling.size)
     logs = np.empty(problem.bounds.size - 1)
-    total, _ = solve(problem, False, unused, unused.copy(), sums, logs)
+    total, _ = solve(problem, False, least_overlap, unused, unused.copy(), sums, logs)
     return sums, logs, total
 
 
@@ -86,7 +88,9 @@ def mixture_draws(
     """Independent joint draws from a `mixture`, one a row."""
     problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
     unused, sums = np.empty(problem.weights.size), np.empty(problem.coupling.size)
-    total, _ = solve(problem, False, unused, unused.copy(), sums, np.empty(len(bounds) - 1))
+    total, _ = solve(
+        problem, False, LEAST_OVERLAP, unused, unused.copy(), sums, np.empty(len(bounds) - 1)
+    )
     require_possible(total)
     return sample(problem, coupling_low + rng.choice(sums.size, count, p=sums), rng)
 

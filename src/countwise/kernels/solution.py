@@ -91,12 +91,16 @@ def finish(
 def solve(
     problem: Problem,
     downward: bool,
+    least_overlap: float,
     marginals: FloatArray,
     messages: FloatArray,
     sums: FloatArray,
     step_logs: FloatArray,
 ) -> tuple[float, float]:
     """Fill the last four arrays; returns the log normaliser and the tail that was cut.
+
+    Where law and T meet in less than the least overlap, tails are kept; else the error is at most
+    the tail that was cut over the overlap.
 
     ``marginals`` and ``messages`` have the layout of the weights, ``sums`` that of T, and
     ``step_logs`` gets the log normaliser of every step.
@@ -106,7 +110,7 @@ def solve(
         return -np.inf, TAIL
     tilted = prepare(problem)
     scales, tail = np.full(problem.lows.size, -np.inf), TAIL
-    if sweep(tilted, tail, downward, messages, scales, sums, step_logs) < LEAST_OVERLAP:
+    if sweep(tilted, tail, downward, messages, scales, sums, step_logs) < least_overlap:
         tail = 0.0
         sweep(tilted, tail, downward, messages, scales, sums, step_logs)
     largest = step_logs.max() + tilted.coupling_factor
@@ -148,6 +152,12 @@ def solve_many(
             coupling_lows[g],
         )
         logs[g], _ = solve(
-            problem, downward, marginals[here], messages[here], sums[there], np.empty(1)
+            problem,
+            downward,
+            LEAST_OVERLAP,
+            marginals[here],
+            messages[here],
+            sums[there],
+            np.empty(1),
         )
     return logs

@@ -261,6 +261,8 @@ def _read_prior(
 
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "release.json"
+    if folder.is_file():
+        raise ReleaseError(f"{folder} is a file; a release is a folder with a release.json in it.")
     if not path.is_file():
         raise ReleaseError(f"{folder} is not a release: it has no release.json.")
     try:

@@ -32,7 +32,7 @@ class Noise:
 
     def between(self, owners: IntArray, low: IntArray, high: IntArray) -> FloatArray:
         """P(low ≤ Z ≤ high), as a difference of the smaller tails so that few digits cancel."""
-        return self._each(owners, lambda law, at: _between(law, low[at], high[at]))
+        return self._each(owners, lambda law, at: between(law, low[at], high[at]))
 
     def reach(self, depth: FloatArray) -> IntArray:
         """For each node the smallest r with P(Z = r) ≤ exp(-depth)·P(Z = 0)."""
@@ -104,7 +104,8 @@ def reach(law: IntegerLaw, depth: float) -> int:
     return high
 
 
-def _between(law: IntegerLaw, low: IntArray, high: IntArray) -> FloatArray:
+def between(law: IntegerLaw, low: IntArray, high: IntArray) -> FloatArray:
+    """P(low ≤ Z ≤ high), as a difference of the smaller tails so that few digits cancel."""
     right = low + high > 0  # mirrored, so that both ends are in the lower tail
     upper, below = np.where(right, -low, high), np.where(right, -high - 1, low - 1)
     return np.asarray(np.maximum(law.cdf(upper) - law.cdf(below), 0.0))

@@ -245,8 +245,12 @@ def read_prior(text: str) -> Prior:
         if kind == "poisson":
             return Poisson(numbers[0] if len(numbers) == 1 else numbers)
         if kind == "negative-binomial":
-            mean, size = numbers
-            return NegativeBinomial(mean, size)
+            if len(numbers) != 2:
+                raise InputError(
+                    f"prior {text!r}: a negative binomial prior has two numbers, mean and size, as "
+                    "in negative-binomial:3,0.5."
+                )
+            return NegativeBinomial(*numbers)
         if kind == "pmf":
             return Pmf(numbers)
         if kind == "compositions":

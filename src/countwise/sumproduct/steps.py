@@ -6,12 +6,13 @@ probability of what was released of the child when its true count is x.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.mixture import mixture, mixture_draws_given, mixture_sums
+from countwise.kernels.solution import LEAST_OVERLAP
 from countwise.sumproduct.laws import Laws, grid
 
 
@@ -25,6 +26,7 @@ class Steps:
     offsets: IntArray
     chances: FloatArray
     places: IntArray
+    overlap: ClassVar[float] = LEAST_OVERLAP
 
     def weights(self, children: Laws) -> FloatArray:
         """Messages times chances."""
@@ -34,31 +36,54 @@ class Steps:
         """The keywords that every function of `kernels.mixture` takes."""
         return {"lows": self.lows, "components": self.components, "bounds": self.bounds}
 
-    def sums(self, children: Laws, low: int, coupling: FloatArray) -> FloatArray:
-        """The law of the parent's count when `coupling` holds of it; zero if impossible."""
-        return mixture_sums(
+    def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
+        """What holds of the kernel's sum when `coupling` holds of the parent's count."""
+        return low, coupling
+
+    def untied(self, sums: FloatArray) -> FloatArray:
+        """The law of the parent's count from that of the kernel's sum."""
+        return sums
+
+    def unpacked(self, packed: IntArray) -> IntArray:
+        """The counts in the kernel's numbers."""
+        return packed
+
+    def sums(
+        self, children: Laws, low: int, coupling: FloatArray
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Law of the parent's count when `coupling` holds of it, logs of the steps and of all."""
+        low, coupling = self.tied(low, coupling)
+        sums, logs, log = mixture_sums(
             self.weights(children),
             self.offsets,
             **self.layout(),
             coupling=coupling,
             coupling_low=low,
-        )[0]
+            least_overlap=self.overlap,
+        )
+        return self.untied(sums), logs, log
 
     def solve(
         self, children: Laws, low: int, coupling: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Marginals and messages in the layout of the children, and the law of their sum."""
+        low, coupling = self.tied(low, coupling)
         found = mixture(
             self.weights(children),
             self.offsets,
             **self.layout(),
             coupling=coupling,
             coupling_low=low,
+            least_overlap=self.overlap,
         )
         size = len(children.values)
         told = np.bincount(self.places, found.messages * self.chances, size)
         marginals = np.bincount(self.places, found.marginals, size)
-        return np.asarray(marginals, np.float64), np.asarray(told, np.float64), found.sums
+        return (
+            np.asarray(marginals, np.float64),
+            np.asarray(told, np.float64),
+            self.untied(found.sums),
+        )
 
     def split(self, children: Laws, sums: IntArray, rng: np.random.Generator) -> IntArray:
         """A draw of the children for each given sum, one a row."""

@@ -1,0 +1,108 @@
+"""The children of a root whose released total depends on the sum of their noisy counts.
+
+Beside its true count, every child carries how far its noisy count is from the released one; the
+two sums are what the rule of the total (`summed.Summed`) asks for.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.inference.ranges import Ranges
+from countwise.inference.summed import Summed, noise_sum_reach
+from countwise.inference.windows import FAR, Pieces
+from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.noise import reach
+from countwise.sumproduct.pairs import Block, Paired, packed
+
+NEGLIGIBLE = 40.0  # sums of noises beyond exp(-40) of their mass are not told apart
+
+
+class Hull(NamedTuple):
+    """The least and the largest Σ(noisy - released), as far as they matter."""
+
+    least: int
+    most: int
+
+    @property
+    def stride(self) -> int:
+        """How many there are."""
+        return self.most - self.least + 1
+
+
+def with_sums(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges: Ranges) -> Paired:
+    """Steps whose chances are P(x + Z = n) for every noisy count n of a window."""
+    far = reach(rule.part, ranges.depth)
+    around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
+    least, most = rule.sums(rule.released + around.least, rule.released + around.most)
+    blocks = []
+    for s, low, high in zip(pieces.components, pieces.lows, pieces.highs, strict=True):
+        first = -FAR if low == 0 else int(low)
+        lowest, highest = int(children.lows[s]), int(children.highs[s])
+        bottom = min(max(first - far, lowest), highest)
+        top = max(min(int(high) + far, highest), bottom)
+        begin = max(first, bottom - far, int(k[s]) + around.least)
+        end = max(min(int(high), top + far, int(k[s]) + around.most), begin)
+        chances = transitions(rule, bottom, top, begin, end)
+        blocks.append(Block(low=bottom, first=begin - int(k[s]), chances=chances))
+
+    def known(x: IntArray, y: IntArray) -> FloatArray:
+        return rule.chances(rule.released + y, x)
+
+    return packed(
+        children,
+        pieces.components,
+        pieces.bounds,
+        blocks,
+        stride=around.stride,
+        least=around.least,
+        known=known,
+        band=(least - rule.released, most - rule.released),
+    )
+
+
+def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
+    """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
+    spread = rule.spread(NEGLIGIBLE)
+    least, most = rule.sums(int(lowest) - spread, int(highest) + spread)
+    loose = int((k == 0).sum())
+    return max(lowest, float(least)), min(highest, float(most + below_zero(rule, loose)))
+
+
+def below_zero(rule: Summed, terms: int) -> int:
+    """How far the noisy parts that are negative can add up below zero."""
+    return noise_sum_reach(rule.part, terms, NEGLIGIBLE, below=True)
+
+
+def transitions(rule: Summed, low: int, high: int, first: int, last: int) -> FloatArray:
+    """P(n | x) for counts low..high (rows) and noisy counts first..last."""
+    return rule.part.pmf(np.arange(first, last + 1) - np.arange(low, high + 1)[:, None])
+
+
+def hull(rule: Summed, k: IntArray, pieces: Pieces, total: tuple[int, int]) -> Hull:
+    """Bounds from the windows of all steps, and from how far noises add up.
+
+    A component whose window holds 0 may have any negative noisy count. Sums of these fall off at
+    least as fast beyond a point as from the start, so as much is kept below the largest sum that
+    leads to the release as a sum of them can reach by itself. The bounds hold for every part of
+    the sum too.
+    """
+    m, spread = rule.released, rule.spread(NEGLIGIBLE)
+    lows, highs = step_sums(pieces, len(k))
+    below = below_zero(rule, len(np.unique(pieces.components[pieces.lows == 0])))
+    _, largest = rule.sums(total[0] - spread, total[1] + spread)
+    least = max(min(lows.min(), largest) - below, total[0] - spread)
+    most = min(highs.max(), total[1] + spread)
+    return Hull(min(int(least) - m, 0), max(int(most) - m, 0))
+
+
+def step_sums(pieces: Pieces, size: int) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest Σv of every step."""
+    current = np.zeros((2, size))
+    sums = []
+    for step in range(len(pieces.bounds) - 1):
+        here = slice(pieces.bounds[step], pieces.bounds[step + 1])
+        current[:, pieces.components[here]] = pieces.lows[here], pieces.highs[here]
+        sums.append(current.sum(axis=1))
+    return np.array(sums)[:, 0], np.array(sums)[:, 1]

@@ -1,0 +1,131 @@
+"""A released total that was made from its own noisy count and from the sum of its noisy parts.
+
+Wang & Reiter 2021, step 3': m is the mode of p(n | N)·p(n* | N), n the noisy total and n* the sum
+of the noisy parts. The mode does not fall when n grows, so the noisy totals that lead to m, given
+n*, are an interval. With geometric noise they are n = m while n* is near m, n ≤ m or n ≥ m where
+it is just too far away, and none beyond; when the total is less noisy than a part they are n = m
+for every n*, and the sum of the parts has no say.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import logsumexp
+
+from countwise.adjust.likelihood import LogConcave, SumLaw, posterior_modes
+from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.privacy.laws import IntegerLaw
+from countwise.sumproduct.noise import between, reach
+
+FAR = 1 << 60
+TILTS = 64  # tried for a bound on a sum of noises
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summed:
+    """The released total, the noise of the total, and the noise of each of its parts."""
+
+    released: int
+    noise: IntegerLaw
+    part: IntegerLaw
+    terms: int
+
+    def logs(self, nodes: IntArray, x: IntArray) -> FloatArray:
+        """Nothing by itself: all that is known involves the sum of the noisy parts."""
+        del nodes
+        return np.zeros(len(x))
+
+    def window(self, depth: FloatArray) -> tuple[IntArray, IntArray]:
+        """Where the total can be, as far as exp(-depth) of the largest likelihood."""
+        most = float(depth[0])
+        far = reach(self.noise, most)
+        spread = self.spread(most)
+        low, high = self.sums(self.released - far - spread, self.released + far + spread)
+        return (
+            np.array([max(self.released - far, low - spread, 0)]),
+            np.array([max(min(self.released + far, high + spread), 0)]),
+        )
+
+    def spread(self, depth: float) -> int:
+        """How far n* can be from the true total: P(beyond) ≤ exp(-depth)."""
+        return noise_sum_reach(self.part, self.terms, depth)
+
+    def sums(self, low: int, high: int) -> tuple[int, int]:
+        """The least and the largest n* in low..high that can lead to m."""
+        firsts, lasts = noisy_totals(self, low, high)
+        possible = np.flatnonzero(firsts <= lasts)
+        if not len(possible):
+            return low, high
+        return low + int(possible[0]), low + int(possible[-1])
+
+    def ignores_parts(self, depth: float) -> bool:
+        """Whether, for every n* within reach, the total is that of its own noisy count."""
+        far = reach(self.noise, depth) + self.spread(depth)
+        firsts, lasts = noisy_totals(self, self.released - far, self.released + far)
+        first = self.released if self.released else -FAR
+        return bool((firsts == first).all() and (lasts == self.released).all())
+
+    def chances(self, sums: IntArray, totals: IntArray) -> FloatArray:
+        """P(m | N, n*) for arrays of n* and N that fit each other."""
+        far = 1 << int(np.abs(sums - self.released).max() + 1).bit_length()
+        low = self.released - far
+        firsts, lasts = noisy_totals(self, low, self.released + far)
+        first, last = firsts[sums - low], lasts[sums - low]
+        chances = between(self.noise, first - totals, np.maximum(first, last) - totals)
+        return np.where(first <= last, chances, 0.0)
+
+
+@lru_cache(maxsize=32)
+def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]:
+    """The first and the last noisy total that lead to m, for n* from low to high.
+
+    FAR stands for no end; where no noisy total does, the first is above the last.
+    """
+    sums = np.arange(low, high + 1)
+    of_sum: LogConcave = rule.part
+    if rule.part.variance:
+        of_sum = SumLaw(law=rule.part, terms=rule.terms)
+    if not rule.noise.variance:
+        return np.full(len(sums), rule.released), np.full(len(sums), rule.released)
+
+    def modes(noisy: IntArray) -> IntArray:
+        return posterior_modes([(noisy, rule.noise), (sums, of_sum)])
+
+    far = 2 * (high - low) + 4 * (reach(rule.noise, 800.0) + rule.spread(40.0))
+    lowest = np.full(len(sums), min(low, rule.released) - far)
+    highest = np.full(len(sums), max(high, rule.released) + far)
+    first = _first(lambda noisy: modes(noisy) >= rule.released, lowest, highest)
+    last = _first(lambda noisy: modes(noisy) > rule.released, lowest, highest) - 1
+    some = (first <= highest) & (last >= lowest) & (first <= last)
+    return (
+        np.where(some, np.where(first == lowest, -FAR, first), 1),
+        np.where(some, np.where(last == highest, FAR, last), 0),
+    )
+
+
+def _first(holds: Callable[[IntArray], BoolArray], low: IntArray, high: IntArray) -> IntArray:
+    """The smallest number of low..high for which something holds, high + 1 if there is none."""
+    low, high = low.copy(), high + 1
+    while bool((low < high).any()):
+        middle = (low + high) // 2
+        true = holds(middle)
+        low, high = np.where(true, low, np.minimum(middle + 1, high)), np.where(true, middle, high)
+    return low
+
+
+@lru_cache(maxsize=64)
+def noise_sum_reach(law: IntegerLaw, terms: int, depth: float, *, below: bool = False) -> int:
+    """A distance that a sum of noises passes with probability exp(-depth) at most, by Chernoff.
+
+    `below`: of noises known to be zero or less.
+    """
+    if not law.variance or not terms:
+        return 0
+    far = reach(law, 600.0)
+    z = np.arange(0 if below else -far, far + 1)
+    logs = law.logpmf(z)
+    tilts = np.geomspace(1e-3, 10.0, TILTS)[:, None] / np.sqrt(law.variance)
+    growth = logsumexp(tilts * z + logs, axis=1) - logsumexp(logs)
+    return int(np.ceil(((terms * growth + depth + np.log(2.0)) / tilts[:, 0]).min()))
