@@ -275,7 +275,7 @@ def test_auto_says_what_it_chose_and_why() -> None:
     for one, other in zip(auto()(few), LeastSquares(tie_key=3)(few), strict=True):
         np.testing.assert_array_equal(one, other)
     adjustment, reason = auto().chosen(measured(HARD_CASES[5]))
-    assert "trials on a table like this one" in reason
+    assert "trials on tables like this one" in reason
     wide = Case(name="", hierarchy=flat(20_000), cells=np.zeros(20_000, np.int64),
                 plan={"epsilon": "0.001"})  # fmt: skip
     assert "too long" in auto().chosen(measured(wide)).reason

@@ -1,7 +1,9 @@
 """Joint noise: its law, its privacy by enumeration, and what it gains."""
 
+import json
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +17,10 @@ from countwise.privacy.joint import joint_noise, spans
 from countwise.privacy.laws import Exact, Geometric, IntegerLaw
 from countwise.privacy.sampling import sample, sample_magnitude
 from countwise.release.document import check_counts
+from countwise.sumproduct.jointnoise import joint_law
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy
+from test_cli import run
 
 ONE = Geometric(scale=Fraction(1))
 
@@ -124,6 +128,39 @@ def test_less_noise_than_the_best_linear_combination(
     assert np.concatenate([each[1] for each in noise]).var() == pytest.approx(
         exact_component, rel=0.25
     )
+
+
+def test_the_law_of_each_level_is_known_before_anything_is_drawn() -> None:
+    """Against enumeration on a small tree, and against the convolution of a flat one."""
+    hierarchy, laws = TREES[3]
+    reach = 9
+    grid = np.array(list(product(range(-reach, reach + 1), repeat=4)))
+    sums = [grid.sum(axis=1, keepdims=True), grid.reshape(-1, 2, 2).sum(axis=2), grid]
+    weights = np.exp(-sum(np.abs(s).sum(axis=1) / float(law.scale)
+                          for s, law in zip(sums, laws, strict=True)))  # fmt: skip
+    weights /= weights.sum()
+    found = joint_law(hierarchy, laws)
+    assert found is not None
+    for level, values in zip(found, sums, strict=True):
+        assert level.variance == pytest.approx(float(weights @ (values**2).mean(axis=1)), rel=1e-3)
+    for size in (2, 50):
+        total, component = joint_variances(size)
+        levels = joint_law(flat(size), (ONE, ONE))
+        assert levels is not None
+        assert [each.variance for each in levels] == pytest.approx([total, component], rel=1e-6)
+    assert levels[1].margin(0.95) <= ONE.margin(0.95)
+    assert joint_law(flat(2), (ONE, ONE))[0].margin(0.95) < ONE.margin(0.95)
+
+
+def test_the_plan_shows_that_joint_noise_is_less(tmp_path: Path) -> None:
+    (tmp_path / "cells.csv").write_text("part\na\nb\n")
+    margins = {}
+    for mechanism in ("geometric", "joint"):
+        done = run("plan", "cells.csv", "--by", "part", "--epsilon", "0.2", "--mechanism",
+                   mechanism, "--json", cwd=tmp_path)  # fmt: skip
+        levels = json.loads(done.stdout)["levels"]
+        margins[mechanism] = [each["error95_before"] for each in levels]
+    assert all(j < 0.8 * g for j, g in zip(margins["joint"], margins["geometric"], strict=True))
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import expm1, log1p
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from countwise.privacy.measurements import Measurements
 
 MOST_VALUES = 30_000_000
 ENOUGH_CELLS = 250  # from here on what cells learn from each other is reliable
-FEWEST_TRIALS, MOST_TRIALS = 3, 10
+FEWEST_TRIALS, MOST_TRIALS = 3, 6
 CLEAR = 2.5  # standard errors at which trials stop
 
 
@@ -29,9 +30,9 @@ class Choice(NamedTuple):
 class Auto:
     """Empirical Bayes where the cells can teach it something in reasonable time.
 
-    Tables of few cells are tried out: least squares makes a table of the noisy counts, noise of
-    the same law is put on that table again and again, and the adjustment that comes nearer to it
-    is taken. `rng` draws that noise, which protects no one.
+    Tables of few cells are tried out: each of the two makes a table of the noisy counts, noise of
+    the same law is put on both again and again, and the adjustment that comes nearer to them is
+    taken. `rng` draws that noise, which protects no one.
     """
 
     name: ClassVar[str] = "auto"
@@ -62,32 +63,32 @@ class Auto:
             return Choice(
                 bayes, f"{noisy:,} noisy cells are enough to learn their distribution from"
             )
-        trials = self._trials(measurements, fit, bayes)
-        ours, theirs = trials.mean(axis=0)
-        better, worse = (bayes, fit) if ours <= theirs else (fit, bayes)
-        percent = 100 * (1 - min(ours, theirs) / max(ours, theirs, 1e-9))
+        gaps = self._trials(measurements, fit, bayes)
+        better, worse = (bayes, fit) if gaps.mean() <= 0 else (fit, bayes)
+        percent = -100 * expm1(-abs(gaps.mean()))
         return Choice(
             better,
-            f"in {len(trials)} trials on a table like this one its squared error was "
+            f"in {len(gaps)} trials on tables like this one its squared error was "
             f"{percent:.0f}% lower than that of {worse.name}",
         )
 
     def _trials(
         self, measurements: Sequence[Measurements], fit: LeastSquares, bayes: EmpiricalBayes
     ) -> FloatArray:
-        """Squared errors of empirical Bayes and of least squares, a row a trial."""
-        true = fit(measurements)
-        errors: list[tuple[float, float]] = []
-        while len(errors) < MOST_TRIALS:
-            again = [renewed(each, true, rng=self.rng) for each in measurements]
-            off = [method(again)[-1] - true[-1] for method in (bayes, fit)]
-            errors.append((float((off[0] ** 2).sum()), float((off[1] ** 2).sum())))
-            gap = np.subtract(*np.array(errors).T)
-            if len(gap) >= FEWEST_TRIALS and abs(gap.mean()) > CLEAR * gap.std(ddof=1) / np.sqrt(
-                len(gap)
-            ):
+        """Log-ratios of the squared error of empirical Bayes to that of least squares."""
+        tables = [fit(measurements), bayes(measurements)]
+        gaps: list[float] = []
+        while len(gaps) < MOST_TRIALS:
+            gap = 0.0
+            for true in tables:
+                again = [renewed(each, true, rng=self.rng) for each in measurements]
+                ours, theirs = (method(again)[-1] - true[-1] for method in (bayes, fit))
+                gap += log1p(float((ours**2).sum())) - log1p(float((theirs**2).sum()))
+            gaps.append(gap / len(tables))
+            clear = CLEAR * np.std(gaps, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.inf
+            if len(gaps) >= FEWEST_TRIALS and abs(np.mean(gaps)) > clear:
                 break
-        return np.array(errors)
+        return np.array(gaps)
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
         return self.chosen(measurements).adjustment(measurements)

@@ -15,6 +15,7 @@ from countwise.release.certificate import exact_nodes, given_in_words
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
 from countwise.risk.simulation import LevelError, expected_errors
+from countwise.sumproduct.jointnoise import joint_law
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.reading import read_domain, read_public_counts
 
@@ -62,6 +63,7 @@ def plan(
     chosen = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
     hierarchy = read_domain(cells, by=chosen.by)
     budget = chosen.budget(hierarchy)
+    margins = noise_margins(hierarchy, budget)
     errors = None
     if stand_in is not None:
         _, public = read_public_counts(stand_in, by=chosen.by, count=count, domain=cells)
@@ -78,15 +80,27 @@ def plan(
         with whole(out_file, overwrite=overwrite) as partial:
             partial.write_text(chosen.to_toml(), encoding="utf-8")
     if json:
-        print_json(_as_data(chosen, budget, errors))
+        print_json(_as_data(chosen, budget, margins, errors))
     else:
-        _print(chosen, budget, errors)
+        _print(chosen, budget, margins, errors)
         _print_exact(chosen, budget, hierarchy)
         if out_file is not None:
             out.print(f"Plan written to {out_file}.")
 
 
-def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> dict[str, Any]:
+def noise_margins(hierarchy: Hierarchy, budget: Budget) -> list[int]:
+    """What the noise of each level stays within in 95 of 100 cases.
+
+    That of joint noise comes from its exact law; on a tree too large for that, from the laws of
+    its levels, which it does not exceed.
+    """
+    found = joint_law(hierarchy, budget.laws, budget.exact) if budget.joint else None
+    return [each.margin(0.95) for each in found or budget.laws]
+
+
+def _as_data(
+    chosen: Plan, budget: Budget, margins: list[int], errors: list[LevelError] | None
+) -> dict[str, Any]:
     levels = []
     for i, each in enumerate(budget.levels):
         entry: dict[str, Any] = {
@@ -97,7 +111,7 @@ def _as_data(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> d
             "law": each.law.name,
             "scale": written(each.law.scale),
             "exact": each.exact,
-            "error95_before": each.law.margin(0.95),
+            "error95_before": margins[i],
         }
         if errors is not None:
             entry["error95_after"] = errors[i].after
@@ -122,12 +136,14 @@ def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
         out.print(given_in_words(chosen, budget))
 
 
-def _print(chosen: Plan, budget: Budget, errors: list[LevelError] | None) -> None:
+def _print(
+    chosen: Plan, budget: Budget, margins: list[int], errors: list[LevelError] | None
+) -> None:
     rows = []
     for i, each in enumerate(budget.levels):
         after = "–" if errors is None else f"±{errors[i].after:,.0f}"
         scale = f"{float(each.law.scale):.4g}" if each.law.scale else "none"
-        margin = f"±{each.law.margin(0.95):,}"
+        margin = f"±{margins[i]:,}"
         rows.append((each.level, counts_in_words(each), written(each.loss), scale, margin, after))
     print_table(
         ("level", "counts", budget.symbol, "noise scale", "95% error before", "after adjustment"),
