@@ -195,7 +195,7 @@ def _name(hierarchy: Hierarchy, level: int, node: int) -> str:
 def read_release(folder: str | Path) -> Release:
     """The release in a folder, refused unless it is whole and its counts add up."""
     folder = Path(folder)
-    manifest = _read_manifest(folder)
+    manifest = read_manifest(folder)
     for name, expected in manifest["checksums"].items():
         if not (folder / name).is_file():
             raise ReleaseError(f"{folder}: {name} is missing from the release.")
@@ -209,7 +209,7 @@ def read_release(folder: str | Path) -> Release:
     counts = split_levels(hierarchy, table["count"])
     check_counts(hierarchy, counts, error=ReleaseError)
     budget = Budget(
-        levels=tuple(_level_budget(each) for each in manifest["levels"]),
+        levels=read_levels(manifest),
         unit="rho" if "rho" in manifest["privacy"] else "epsilon",
         joint=manifest["plan"].get("mechanism") == "joint",
     )
@@ -225,7 +225,8 @@ def read_release(folder: str | Path) -> Release:
     )
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a release says about itself."""
     path = folder / "release.json"
     if not path.is_file():
         raise ReleaseError(f"{folder} is not a release: it has no release.json.")
@@ -239,6 +240,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         if key not in manifest:
             raise ReleaseError(f"{path} has no {key!r}; a release of format {FORMAT} does.")
     return manifest
+
+
+def read_levels(manifest: dict[str, Any]) -> tuple[LevelBudget, ...]:
+    """The levels of a release, root first, with their noise."""
+    return tuple(_level_budget(each) for each in manifest["levels"])
 
 
 def _level_budget(entry: dict[str, Any]) -> LevelBudget:

@@ -44,7 +44,9 @@ class OnSpark:
     def __call__(self, work: Callable[[int], bytes], count: int, report: Report) -> list[bytes]:
         """The answers of all pieces, in order."""
         pieces = self.session.range(0, count, 1, numPartitions=count)
-        return self.answers(pieces.mapInArrow(_Batches(work), ANSWERS), count, report)
+        with quiet():
+            answers = pieces.mapInArrow(_Batches(work), ANSWERS)
+        return self.answers(answers, count, report)
 
     def answers(self, frame: Any, count: int, report: Report) -> list[bytes]:
         """The rows of a frame of answers, once they are all there."""
@@ -102,15 +104,17 @@ def spark_record_source(
 
     def measure(work: Work, each: Named, key: str) -> list[bytes]:
         spark = session(engine)
-        with engines.opened(records, engine=engine) as source:
+        with engines.opened(records, engine=engine) as source, quiet():
             query = grouped(source, tabulation, key=key)
             counted = spark.sql(str(query.compile()))
             marks = spark.range(len(cut)).selectExpr("id piece", "-1L number", "0L rows")
             placed = counted.mapInArrow(_Place(work, tabulation), PLACED).unionAll(marks)
             spark.conf.set("spark.sql.shuffle.partitions", str(len(cut)))
-            rows = _MeasureRows(work, tabulation)
-            # A function, because Spark counts the arguments of what it is given.
-            measured = placed.groupBy("piece").applyInArrow(lambda table: rows(table), ANSWERS)
+
+            def answers(table: pa.Table) -> pa.Table:
+                return _measured_rows(work, tabulation, table)
+
+            measured = placed.groupBy("piece").applyInArrow(answers, ANSWERS)
             runner = OnSpark(session=spark)
             try:
                 return runner.answers(measured, len(cut), each.told)
@@ -148,18 +152,10 @@ class _Place:
             yield pa.RecordBatch.from_arrays(columns, names=["piece", "number", "rows"])
 
 
-@dataclass(frozen=True)
-class _MeasureRows:
+def _measured_rows(work: Work, tabulation: Tabulation, table: pa.Table) -> pa.Table:
     """Noisy counts of the piece whose counted cells come as a table."""
-
-    work: Work
-    tabulation: Tabulation
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        piece = table["piece"][0].as_py()
-        numbers, rows = table["number"].to_numpy(), table["rows"].to_numpy()
-        some = numbers >= 0
-        confidential = record_piece(
-            self.work.cut, self.tabulation.domain, piece, numbers[some], rows[some]
-        )
-        return pa.Table.from_batches([_answer(piece, self.work.measure(confidential, piece))])
+    piece = table["piece"][0].as_py()
+    numbers, rows = table["number"].to_numpy(), table["rows"].to_numpy()
+    some = numbers >= 0
+    confidential = record_piece(work.cut, tabulation.domain, piece, numbers[some], rows[some])
+    return pa.Table.from_batches([_answer(piece, work.measure(confidential, piece))])

@@ -13,6 +13,7 @@ SCHEMES = ("spark", "pyspark")
 SETTINGS = {
     "spark.io.encryption.enabled": "true",  # shuffled and spilled records and counts
     "spark.ui.enabled": "false",  # shows queries, with the key of bounded rows in them
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 
