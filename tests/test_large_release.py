@@ -1,5 +1,6 @@
 """Releases made in pieces are what they would be in one, and survive being stopped."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -19,14 +21,19 @@ import countwise as cw
 from countwise.adjust.piecewise import PIECEWISE, Piece, by_pieces
 from countwise.errors import InputError, PlanError, TableError
 from countwise.privacy.measurements import Measurements
+from countwise.release import streamed
 from countwise.release.sources import record_source, table_source
-from countwise.release.stages import TOP
+from countwise.release.stages import TOP, Work
 from countwise.release.staging import Staging, place
 from countwise.release.streamed import Streamed, method_by_pieces, release_by_pieces
 from countwise.tables.cut import Cut, cut_domain, cut_file, gathered
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.hierarchy import build
 from countwise.tables.tabulate import Tabulation, tabulate
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis 12 on DuckDB 2
+)
 
 BY = ("state", "county", "kind")
 SHAPE = (5, 7, 11)
@@ -345,7 +352,7 @@ def test_a_killed_run_goes_on_and_draws_no_noise_twice(tmp_path: Path) -> None:
 def stopped(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
     """A run that fails when it begins to adjust."""
     with monkeypatch.context() as patch:
-        patch.setattr("countwise.release.streamed._adjust", lambda *_: 1 / 0)
+        patch.setattr(streamed, "_adjust", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make(path, out, **changes)
 
@@ -389,8 +396,6 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
 ) -> None:
     """Its records may have changed; once all is measured they are not needed any more."""
     path, tabulation = records(tmp_path)
-    import duckdb
-
     with duckdb.connect(str(tmp_path / "people.duckdb")) as database:
         database.sql(f"CREATE TABLE people AS FROM '{path}'")
     engine = f"duckdb://{tmp_path}/people.duckdb"
@@ -405,7 +410,7 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
         return release_by_pieces(source, plan, tmp_path / "release")
 
     with monkeypatch.context() as patch:
-        patch.setattr("countwise.release.stages.Work.measure_top", lambda *_: 1 / 0)
+        patch.setattr(Work, "measure_top", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run()
     with pytest.raises(InputError, match="which may have changed since"):
@@ -414,8 +419,6 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path, out = written(tmp_path, frame()), tmp_path / "release"
-    import fcntl
-
     place(out).mkdir()
     with (place(out) / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
