@@ -7,8 +7,9 @@ import numpy as np
 import typer
 
 from countwise.cli import options
-from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.console import err, out, print_json, print_table, progress, stages
 from countwise.errors import InputError
+from countwise.inference.bypieces import infer_by_pieces, write_one
 from countwise.inference.posterior import Posterior
 from countwise.inference.printed import infer_counts
 from countwise.inference.routes import METHODS, SOURCES
@@ -17,7 +18,14 @@ from countwise.inference.summaries import check_interval
 from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell
 from countwise.release.folder import refuse_existing, whole
+from countwise.release.published import LargeRelease, read_large_release
+from countwise.release.runners import in_threads
+from countwise.release.spark import OnSpark
+from countwise.release.streamed import MOST_WHOLE
 from countwise.reports.posterior import posterior_page
+from countwise.sumproduct.priors import read_prior
+from countwise.tables.cut import PIECE
+from countwise.tables.spark import is_spark, session
 
 EXAMPLE = (
     "Examples: countwise infer release/ --out posterior.csv --page posterior.html · "
@@ -47,7 +55,8 @@ Prior = Annotated[
     str,
     typer.Option(
         help="published (the release's own, of adjust bayes), uniform, uniform:1000, "
-        "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, compositions:1000, shares:0.4,0.6."
+        "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, "
+        "compositions:1000, shares:0.4,0.6."
     ),
 ]
 Statements = Annotated[
@@ -88,22 +97,46 @@ def infer(
     file: Out = None,
     page: Page = None,
     seed: Seed = None,
+    piece: Annotated[
+        int, typer.Option(min=1, help="Cells held in memory at a time, about, of large releases.")
+    ] = PIECE,
+    engine: Annotated[
+        str, typer.Option(help="spark or spark://host:7077: who does the work of large releases.")
+    ] = "",
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """What the true counts can be: best values, ranges, probabilities of statements."""
+    """What the true counts can be: best values, ranges, probabilities of statements.
+
+    Of a large release every node's best value and range are written to --out, in pieces.
+    """
     outputs = _outputs(file, page, draws_out, overwrite=overwrite)
     check_interval(level, interval)
     one_of(method, METHODS, what="--method")
+    one_of(source, SOURCES, what="--from")
+    if folder is not None and counts is not None:
+        raise InputError("give a release folder or --counts, not both.")
+    if folder is not None:
+        large = read_large_release(folder, most=piece)
+        if large is not None and (large.sizes[-1] > MOST_WHOLE or file is not None):
+            others = {
+                "--from counts": source == "counts",
+                "--method gibbs": method == "gibbs",
+                "--prior published": prior == "published",
+                "--statement": statement,
+                "--top": top,
+                "--draws-out": draws_out,
+                "--page": page,
+            }
+            given = [name for name, value in others.items() if value]
+            _infer_large(large, file, given, prior, level, interval, engine, overwrite, json)
+            return
     rng = np.random.default_rng(seed)
     asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
     with progress(8) as tell:
         if counts is None:
-            one_of(source, SOURCES, what="--from")
             posterior = infer_release(_given(folder), source=source, tell=tell, **asked)
         else:
-            if folder is not None:
-                raise InputError("give a release folder or --counts, not both.")
             posterior = infer_counts(
                 _whole_numbers(counts, what="--counts"),
                 total=total,
@@ -149,6 +182,57 @@ def _given(folder: Path | None) -> Path:
     if folder is None:
         raise InputError("give a release folder, or the counts of a table with --counts.")
     return folder
+
+
+def _infer_large(
+    large: LargeRelease,
+    file: Path | None,
+    others: list[str],
+    prior: str,
+    level: float,
+    interval: str,
+    engine: str,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    """Write the posterior of a large release; from Spark a Parquet data set."""
+    nodes = sum(large.sizes)
+    if others:
+        raise InputError(
+            f"a release of {nodes:,} counts is inferred a subtree at a time, and "
+            f"{', '.join(others)} needs all of it. To fix, ask for --out alone, or raise --piece "
+            "if memory can hold the release."
+        )
+    if file is None:
+        raise InputError(
+            f"the posterior of {nodes:,} counts is too long to print. To fix, name a file for it: "
+            "--out posterior.parquet"
+        )
+    if engine and not is_spark(engine):
+        raise InputError(f"--engine is spark or spark://host:port here, got {engine!r}.")
+    runner = OnSpark(session=session(engine)) if engine else in_threads
+    with whole(file.absolute(), overwrite=overwrite) as partial, stages() as report:
+        parts = partial.with_name("parts")
+        parts.mkdir()
+        files = infer_by_pieces(
+            large,
+            parts,
+            prior=read_prior(prior),
+            probability=level,
+            interval=interval,
+            runner=runner,
+            report=report,
+        )
+        if engine:
+            partial.mkdir()
+            for path in files:
+                path.rename(partial / path.name)
+        else:
+            write_one(files, partial)
+    if json:
+        print_json({"file": str(file), "nodes": nodes, "pieces": len(large.cut)})
+    else:
+        out.print(f"The posterior of {nodes:,} counts was written to {file}.")
 
 
 def _epsilons(text: str | None) -> Any:

@@ -85,7 +85,8 @@ Engine = Annotated[
     str,
     typer.Option(
         help="Who counts the records, as a URL: duckdb://, duckdb:///file.duckdb, "
-        "postgres://user@host/database, spark://…",
+        "postgres://user@host/database, spark, spark://host:7077. Spark also does the other work "
+        "of large tables.",
         envvar="COUNTWISE_ENGINE",
         show_envvar=True,
     ),

@@ -17,7 +17,9 @@ from countwise.release.document import MOST_CSV, Release
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.run import release as make_release
+from countwise.release.runners import in_threads
 from countwise.release.sources import record_source, table_source
+from countwise.release.spark import OnSpark, spark_record_source
 from countwise.release.streamed import (
     MOST_WHOLE,
     Source,
@@ -28,6 +30,7 @@ from countwise.release.streamed import (
 from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
 from countwise.tables.reading import read_counts
+from countwise.tables.spark import is_spark, session
 from countwise.tables.tabulate import Tabulation, counted_rows, tabulate
 
 EXAMPLE = (
@@ -116,9 +119,19 @@ def release(
         plain=layout == "long" and total_code is None and (domain is not None or cells_are_public),
     )
     if source is not None:
+        on_spark = is_spark(engine)
+        runner = OnSpark(session=session(engine)) if on_spark else in_threads
         with stages() as report:
             streamed = release_by_pieces(
-                source, plan, folder, overwrite=overwrite, fresh=fresh, csv=csv, report=report
+                source,
+                plan,
+                folder,
+                overwrite=overwrite,
+                fresh=fresh,
+                csv=csv,
+                runner=runner,
+                data_set=on_spark,
+                report=report,
             )
         print_streamed(streamed, folder, json=json)
         warn_about_rows(plan, records)
@@ -214,7 +227,8 @@ def large_source(
     elif table is None:
         tabulation = plan_tabulation(plan, domain)
         assert domain is not None
-        source = record_source(str(records), tabulation, domain=domain, engine=engine, most=piece)
+        of = spark_record_source if is_spark(engine) else record_source
+        source = of(str(records), tabulation, domain=domain, engine=engine, most=piece)
     if source is None or (source.cut.total <= MOST_WHOLE and not goes_by_pieces(plan)):
         return None
     return source

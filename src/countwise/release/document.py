@@ -208,7 +208,7 @@ def check_counts(
 def read_release(folder: str | Path) -> Release:
     """The release in a folder, refused unless it is whole and its counts add up."""
     folder = Path(folder)
-    manifest = _read_manifest(folder)
+    manifest = read_manifest(folder)
     for name, expected in manifest["checksums"].items():
         if not (folder / name).is_file():
             raise ReleaseError(f"{folder}: {name} is missing from the release.")
@@ -223,7 +223,7 @@ def read_release(folder: str | Path) -> Release:
     check_counts(hierarchy, counts, error=ReleaseError)
     plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
     budget = Budget(
-        levels=tuple(_level_budget(each) for each in manifest["levels"]),
+        levels=read_levels(manifest),
         unit="rho" if "rho" in manifest["privacy"] else "epsilon",
         joint=plan.mechanism == "joint",
         invariants=plan.invariants(hierarchy),
@@ -259,7 +259,8 @@ def _read_prior(
     return read_fitted(data, hierarchy, grades, where=where)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a release says about itself."""
     path = folder / "release.json"
     if folder.is_file():
         raise ReleaseError(f"{folder} is a file; a release is a folder with a release.json in it.")
@@ -275,6 +276,11 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         if key not in manifest:
             raise ReleaseError(f"{path} has no {key!r}; a release of format {FORMAT} does.")
     return manifest
+
+
+def read_levels(manifest: dict[str, Any]) -> tuple[LevelBudget, ...]:
+    """The levels of a release, root first, with their noise."""
+    return tuple(_level_budget(each) for each in manifest["levels"])
 
 
 def _level_budget(entry: dict[str, Any]) -> LevelBudget:

@@ -29,12 +29,12 @@ class Named:
 
     def __call__(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
         """The answers of all pieces."""
+        self.told("", 0, count)
+        return self.runner(work, count, self.told)
 
-        def told(_: str, done: int, of: int) -> None:
-            self.report(self.stage, done, of)
-
-        told("", 0, count)
-        return self.runner(work, count, told)
+    def told(self, _: str, done: int, of: int) -> None:
+        """Report under the name of the stage."""
+        self.report(self.stage, done, of)
 
 
 def in_threads(work: Callable[[int], bytes], count: int, report: Report) -> list[bytes]:

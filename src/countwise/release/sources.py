@@ -24,7 +24,8 @@ def table_source(
 
     Without a domain its rows are the public cells.
     """
-    product = None
+    product, table = None, table.absolute()
+    domain = None if domain is None else domain.absolute()
     if domain is None:
         cut = cut_file(table, by=by, most=most)
     elif domain.suffix.lower() == ".toml":

@@ -103,7 +103,7 @@ def opened(
     A run of another plan or input is refused unless it is to begin afresh. Only one process
     at a time works on an output.
     """
-    folder = place(output)
+    folder = place(output.absolute())
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -6,13 +6,15 @@ The folder it writes is that of any release. Memory holds the top of the tree an
 import json
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from countwise.adjust.piecewise import PIECEWISE
 from countwise.errors import CountwiseError, InputError, PlanError
@@ -24,7 +26,7 @@ from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.runners import Named, Runner, in_threads
-from countwise.release.stages import TOP, Work, adjusted_name, measured_name
+from countwise.release.stages import TOP, Work, adjusted_name
 from countwise.release.staging import Staging, discard, identity_of, opened
 from countwise.release.writing import COUNTS, check_written, write_files, write_parts
 from countwise.tables.cut import Cut
@@ -128,33 +130,30 @@ def release_by_pieces(
     """
     refuse_existing(folder, overwrite=overwrite)
     method, reason = method_by_pieces(plan)
-    identity = identity_of(json.dumps(plan.to_dict()), source.identity, method)
-    with opened(folder, identity=identity, settings=_settings(plan), fresh=fresh) as staging:
+    pieces = (source.cut.depth, source.cut.bounds.tolist())
+    identity = identity_of(json.dumps(plan.to_dict()), source.identity, method, pieces)
+    with (
+        opened(folder, identity=identity, settings=_settings(plan), fresh=fresh) as staging,
+        _recoverable(folder, source, staging) as begun,
+    ):
         work = _work(source, plan, method, staging)
-        begun = staging.has(measured_name(0)) or any(staging.folder.glob("measured-*"))
-        if begun and not staging.has(TOP) and not source.lasting:
-            raise InputError(
-                f"the run that makes {folder} was stopped while it measured records of a database, "
-                "which may have changed since. To fix, throw its noisy counts away with --fresh."
-            )
         _measure(source, work, Named(runner=runner, stage="measuring", report=report))
         work = _with_sizes(work)
         _adjust(work, Named(runner=runner, stage="making counts add up", report=report))
         out = staging.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
-        wanted = sum(work.sizes()) <= MOST_CSV if csv is None else csv
         if data_set:
             files = write_parts(work, out, Named(runner=runner, stage="writing", report=report))
         else:
             files = write_files(work, out, report)
         check_written(work, out, files)
-        if wanted:
+        names = [name for each in files.values() for name in each]
+        if csv or (csv is None and sum(work.sizes()) <= MOST_CSV):
             report("writing counts.csv", 0, 1)
             pl.scan_parquet([out / name for name in files[COUNTS]]).sink_csv(out / "counts.csv")
+            names.append("counts.csv")
         manifest = _manifest(work, reason)
-        names = [name for each in files.values() for name in each]
-        names += ["counts.csv"] if wanted else []
         manifest["checksums"] = {name: checksum(out / name) for name in names}
         _describe(work, reason, manifest, out)
         _put_in_place(out, folder, staging)
@@ -166,6 +165,32 @@ def release_by_pieces(
         reason=reason,
         resumed=begun,
     )
+
+
+@contextmanager
+def _recoverable(folder: Path, source: Source, staging: Staging) -> Iterator[bool]:
+    """Whether an earlier run left noisy counts to go on from.
+
+    A full disk is told with how to go on; input that is refused leaves nothing behind.
+    """
+    begun = any(staging.folder.glob("measured-*"))
+    if begun and not staging.has(TOP) and not source.lasting:
+        raise InputError(
+            f"the run that makes {folder} was stopped while it measured records of a database, "
+            "which may have changed since. To fix, throw its noisy counts away with --fresh."
+        )
+    try:
+        yield begun
+    except InputError:
+        if not staging.has(TOP):
+            discard(staging)
+        raise
+    except (OSError, pl.exceptions.PolarsError, pa.ArrowException) as problem:
+        first = str(getattr(problem, "strerror", None) or problem).partition("\n")[0]
+        raise CountwiseError(
+            f"{folder} could not be written: {first}. What was measured is kept beside it; make "
+            "room and run the same command again to go on."
+        ) from problem
 
 
 def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:

@@ -156,7 +156,7 @@ def _attempt(ties: Ties, log_total: TotalPrior | None, tell: Tell) -> tuple[Solv
     owns = [_own(ties, level, log_total) for level in range(depth)]
     ups = list(owns)
     for level in range(depth - 1, 0, -1):
-        ups[level] = _pass_up(ties, level, ups, owns[level])
+        ups[level] = pass_up(ties, level, ups, owns[level])
         dead = ups[level].sums() == 0.0
         if dead.any():
             return None, _all_touched(ties.hierarchy, level, dead)
@@ -164,13 +164,13 @@ def _attempt(ties: Ties, log_total: TotalPrior | None, tell: Tell) -> tuple[Solv
     solved = Solved(ties=ties, ups=tuple(ups), couplings=(owns[0],), kept={})
     touched: Touched = []
     for level in range(depth):
-        solved = _pass_down(solved, level, owns, touched)
+        solved = pass_down(solved, level, owns, touched)
         if not solved.root.sums()[0] > 0.0:
             return None, _all_touched(ties.hierarchy, 0, np.ones(1, np.bool_))
     return solved, touched
 
 
-def _pass_down(solved: Solved, level: int, owns: list[Laws], touched: Touched) -> Solved:
+def pass_down(solved: Solved, level: int, owns: list[Laws], touched: Touched) -> Solved:
     """The same with the marginals of the next level, and what couples their children."""
     kept, told, marginals, held = dict(solved.kept), [], [], 0
     ends = []
@@ -202,7 +202,8 @@ def _own(ties: Ties, level: int, log_total: TotalPrior | None) -> Laws:
     return own
 
 
-def _pass_up(ties: Ties, level: int, ups: list[Laws], own: Laws) -> Laws:
+def pass_up(ties: Ties, level: int, ups: list[Laws], own: Laws) -> Laws:
+    """The upward messages of a level from those of the level below."""
     offsets, parts = ties.hierarchy.offsets[level], []
     for first, last in chunks(offsets):
         start, stop = int(offsets[first]), int(offsets[last])

@@ -111,7 +111,8 @@ def cut_file(path: Path, *, by: tuple[str, ...], most: int = PIECE) -> Cut | Non
         if largest <= most or depth == len(by) - 1:
             nodes = grouped.sort(outer)
             spans = tuple(frozen(nodes[name].to_numpy().copy()) for name in (FIRST, LAST))
-            return _cut(by, nodes, outer, most, spans=(spans[0], spans[1]))
+            cells = nodes[CELLS].to_numpy().copy()
+            return cut_of(by, nodes.select(outer), cells, most, spans=(spans[0], spans[1]))
     return None
 
 
@@ -137,23 +138,24 @@ def cut_domain(domain: Domain, *, most: int = PIECE) -> Cut | None:
         nodes = domain.nodes(depth)
         if int(nodes[CELLS].to_numpy().max()) <= most or depth == len(domain.by) - 1:
             outer = list(domain.by[:depth])
-            return _cut(domain.by, nodes.sort(outer), outer, most)
+            nodes = nodes.sort(outer)
+            return cut_of(domain.by, nodes.select(outer), nodes[CELLS].to_numpy().copy(), most)
     return None
 
 
-def _cut(
+def cut_of(
     by: tuple[str, ...],
-    nodes: pl.DataFrame,
-    outer: list[str],
+    paths: pl.DataFrame,
+    cells: IntArray,
     most: int,
     *,
     spans: tuple[IntArray, IntArray] | None = None,
 ) -> Cut:
-    cells = nodes[CELLS].to_numpy().copy()
+    """The cut at nodes given by their paths, in their order, and the number of cells of each."""
     return Cut(
         by=by,
-        depth=len(outer),
-        paths=nodes.select(outer),
+        depth=len(paths.columns),
+        paths=paths,
         cells=frozen(cells),
         bounds=frozen(gathered(cells, most)),
         spans=spans,

@@ -13,13 +13,15 @@ import polars as pl
 
 from countwise.errors import CountwiseError, TableError
 from countwise.tables.reading import column_names
+from countwise.tables.spark import is_spark, quiet, session
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
 
 DEFAULT = "duckdb://"
-OTHER_NAMES = {"spark": "pyspark", "postgresql": "postgres"}
+OTHER_NAMES = {"postgresql": "postgres"}
+EXTRAS = {"postgres": "countwise[postgres]"}
 READ_FILES = ("duckdb", "pyspark")
 """Engines that read files, and the text of CSV files as numbers."""
 PARQUET = (".parquet", ".pq")
@@ -94,7 +96,8 @@ def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[Records]:
             with engine_faults(str(records)):
                 yield _records(backend, str(records))
         finally:
-            backend.disconnect()
+            if backend.name != "pyspark":  # other stages use the session
+                backend.disconnect()
 
 
 def connect(url: str, *, folder: str) -> Any:
@@ -104,6 +107,9 @@ def connect(url: str, *, folder: str) -> Any:
     scheme, _, rest = url.partition("://")
     scheme = OTHER_NAMES.get(scheme, scheme)
     url = f"{scheme}://{rest}"
+    if is_spark(scheme):
+        with quiet():
+            return ibis.pyspark.connect(session(url))
     try:
         if scheme != "duckdb":
             return ibis.connect(url)
@@ -112,12 +118,13 @@ def connect(url: str, *, folder: str) -> Any:
     except ImportError:
         raise TableError(
             f"engine {scheme!r} needs a driver that is not installed. To fix, "
-            f'pip install "ibis-framework[{scheme}]"'
+            f'pip install "{EXTRAS.get(scheme, f"ibis-framework[{scheme}]")}"'
         ) from None
     except ValueError:
         raise TableError(
             f"engine {scheme!r} is not known. To fix, give a URL such as duckdb://, "
-            "duckdb:///path/to/file.duckdb or postgres://user@host/database."
+            "duckdb:///path/to/file.duckdb, postgres://user@host/database, spark or "
+            "spark://host:7077."
         ) from None
     except Exception as problem:
         raise TableError(

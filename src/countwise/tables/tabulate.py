@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 Refusal = Callable[[Records, "Tabulation"], str]
+"""Says why some record can not be counted, and where it is."""
 Add = Callable[[IntArray, IntArray], None]
 """Takes numbers of cells, which may repeat, and the rows to be added to each."""
 OUTSIDE = ("refuse", "other")
@@ -124,14 +125,24 @@ def _count(source: Records, tabulation: Tabulation, key: str, add: Add) -> Refus
     query = grouped(source, tabulation, key=key)
     with source.batches(query) as batches:
         for batch in batches:
-            if tabulation.person is not None and batch[NAMELESS].any():
-                return _nameless
-            places = _places(batch, tabulation)
-            if any((each < 0).any() for each in places):
-                return _outside
-            cells = np.ravel_multi_index(places, tabulation.domain.shape)
-            add(np.asarray(cells), batch[ROWS].to_numpy())
+            found = counted_cells(batch, tabulation)
+            if callable(found):
+                return found
+            add(*found)
     return None
+
+
+def counted_cells(
+    groups: pl.DataFrame, tabulation: Tabulation
+) -> tuple[IntArray, IntArray] | Refusal:
+    """The cells that groups of records are counted in, and the rows of each group."""
+    if tabulation.person is not None and groups[NAMELESS].any():
+        return _nameless
+    places = _places(groups, tabulation)
+    if any((each < 0).any() for each in places):
+        return _outside
+    cells = np.ravel_multi_index(places, tabulation.domain.shape)
+    return np.asarray(cells), groups[ROWS].to_numpy()
 
 
 def grouped(source: Records, tabulation: Tabulation, *, key: str) -> "ir.Table":
@@ -229,3 +240,6 @@ def _row_numbers(source: Records) -> "ir.Value":
 
     numbers = ibis.row_number() if source.first_row is not None else ibis.literal(0, "int64")
     return numbers.name(ROW)
+
+
+REFUSALS: tuple[Refusal, ...] = (_outside, _nameless)
