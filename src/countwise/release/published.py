@@ -83,7 +83,8 @@ def _rows(folder: Path, table: str, first: int, count: int) -> pl.LazyFrame:
 def read_large_release(folder: str | Path, *, most: int = PIECE) -> LargeRelease | None:
     """The release in a folder, in pieces of about so many cells; None if memory can hold it.
 
-    Releases with joint noise or exact counts are made in memory, and read there. Refused unless its files are those that were released.
+    Releases with joint noise or exact counts are made in memory, and read there. Refused unless
+    its files are those that were released.
     """
     folder = Path(folder).absolute()
     manifest = read_manifest(folder)
