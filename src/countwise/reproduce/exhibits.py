@@ -20,6 +20,7 @@ class Effort:
     runs: int  # simulated releases of each scenario
     sweeps: int  # of each Gibbs sampler
     triplets: int  # random probabilities of Balmat's figure 2
+    timed_sweeps: int  # on which times of 5,000 sweeps are measured
     vectors: int  # random counts at each M and ε of Balmat's figure 3
     trials: int  # simulated histograms of Kerrigan's section 3.3
     grid: int  # largest count of his wide search
@@ -27,12 +28,12 @@ class Effort:
 
 
 QUICK = Effort(
-    name="quick", runs=10_000, sweeps=5_000, triplets=1_000, vectors=3, trials=500_000, grid=100,
-    draws=500,
+    name="quick", runs=10_000, sweeps=4_000, triplets=1_000, timed_sweeps=500, vectors=2,
+    trials=500_000, grid=100, draws=500,
 )  # fmt: skip
 FULL = Effort(
-    name="full", runs=100_000, sweeps=50_000, triplets=10_000, vectors=50, trials=10_000_000,
-    grid=1000, draws=500,
+    name="full", runs=100_000, sweeps=40_000, triplets=10_000, timed_sweeps=5_000, vectors=10,
+    trials=10_000_000, grid=1000, draws=500,
 )  # fmt: skip
 
 

@@ -14,9 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-Verdict = Literal[
-    "reproduced", "reproduced with a stated reading", "corrected", "not reproduced"
-]
+Verdict = Literal["reproduced", "reproduced with a stated reading", "corrected", "not reproduced"]
 VERDICTS: tuple[Verdict, ...] = (
     "reproduced",
     "reproduced with a stated reading",
