@@ -8,7 +8,6 @@ from pathlib import Path
 
 from countwise.errors import InputError
 
-
 MARKS = ("release.json", "reproduction.json")  # a folder with one of these is of our making
 
 
@@ -18,8 +17,8 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path} exists already. To fix, choose another name or --overwrite.")
     if path.is_dir() and any(path.iterdir()) and not any((path / m).is_file() for m in MARKS):
         raise InputError(
-            f"{path} is a folder that holds other things than a release or report and is left alone. To fix, "
-            "choose another name."
+            f"{path} is a folder that holds other things than a release or report and is left "
+            "alone. To fix, choose another name."
         )
 
 

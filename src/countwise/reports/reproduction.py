@@ -57,6 +57,7 @@ def _exhibit(each: Compared) -> dict[str, Any]:
     numbers = each.findings.numbers
     notes = list(dict.fromkeys(number.note for number in numbers if number.note))
     columns = list(dict.fromkeys(number.column for number in numbers))
+    rows = list(dict.fromkeys(number.row for number in numbers))
     return {
         "id": f"{each.paper.key}-{each.exhibit.key}",
         "title": each.exhibit.title,
@@ -69,16 +70,18 @@ def _exhibit(each: Compared) -> dict[str, Any]:
             if each.verdicts[name]
         ],
         "columns": columns,
+        "list": len(rows) == len(numbers),
         "rows": [
             {"name": row, "cells": [_cell(numbers, row, column, notes) for column in columns]}
-            for row in dict.fromkeys(number.row for number in numbers)
+            for row in rows
         ],
         "notes": [
             {"text": note, "kind": "Correction" if _corrects(numbers, note) else "Reading"}
             for note in notes
         ],
         "pictures": [
-            {"title": picture.title, "svg": draw(picture)} for picture in each.findings.pictures
+            {"title": picture.title, "svg": draw(picture), "wide": isinstance(picture, Curves)}
+            for picture in each.findings.pictures
         ],
     }
 
@@ -115,7 +118,8 @@ def shown(ours: float, printed: str) -> str:
         return f"{ours:.4g}" if abs(ours) < 1000 else f"{ours:,.0f}"
     if digits > 6 or ours == int(ours):
         return f"{ours:.{min(digits, 13)}f}" if digits > 6 else f"{ours:,.0f}"
-    return f"{ours:,.{digits + 1}f}"
+    plain = f"{ours:,.{digits + 1}f}"
+    return plain if float(plain.replace(",", "")) else f"{ours:.2g}"
 
 
 def draw(picture: Picture) -> Markup:

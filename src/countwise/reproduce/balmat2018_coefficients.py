@@ -105,7 +105,7 @@ def figure_2(effort: Effort, rng: np.random.Generator) -> Findings:
     )
     heights, edges = np.histogram(agree, bins=np.arange(11.5, 16.01, 0.1))
     picture = Bars(
-        title="Fewest digits in agreement, 10,000 triplets or fewer: tenths of a digit from 11.5",
+        title="Fewest digits in agreement: share of triplets by tenths of a digit",
         axis="tenths of a digit above 11.5",
         low=0,
         heights=tuple((heights / len(agree)).tolist()),
@@ -123,8 +123,8 @@ def figure_2(effort: Effort, rng: np.random.Generator) -> Findings:
             ),
         ],
         pictures=[picture],
-        remark=f"{len(p):,} triplets with all 1,326 rows; the mark is at 12 digits, the last bin at "
-        f"{edges[-1]:.1f}.",
+        remark=f"{len(p):,} triplets with all 1,326 rows; the mark is at 12 digits, the last bin "
+        f"at {edges[-1]:.1f}.",
     )  # fmt: skip
 
 

@@ -30,8 +30,8 @@ QUANTILES = {"2.5%": 0.025, "median": 0.5, "97.5%": 0.975}
 DEPENDENCE = 10  # draws of a chain that are worth one independent draw
 
 UNDRAWN = (
-    "the one draw of noise behind each picture is not given, nor its numbers: the noisy counts are the "
-    "observed ones, and the exact quantiles must be those of both corrected samplers"
+    "the one draw of noise behind each picture is not given, nor its numbers: the noisy counts are "
+    "the observed ones, and the exact quantiles must be those of both corrected samplers"
 )
 TRUE, NOISY = (5, 40, 5), (38.0, 9.0, 3.0)
 STARTS = 20
@@ -124,13 +124,13 @@ def scripts(effort: Effort, rng: np.random.Generator) -> Findings:
     ]
     spread = float(np.ptp(again))
     leak = (
-        "p is assigned inside the iterated function and never moves from its start, which is drawn from "
-        "the true counts; and “+ dslap” stands on a line of its own, where R drops it. So the result "
-        "follows the true counts and ignores the noisy ones: it is not differentially private"
+        "p is assigned inside the iterated function and never moves from its start, which is drawn "
+        "from the true counts; and “+ dslap” stands on a line of its own, where R drops it. So the "
+        "result follows the true counts, ignores the noisy ones and is not differentially private"
     )
     stuck = (
-        "p is assigned inside the iterated function and never moves from its start, so every run has "
-        "another answer; with p updated all runs agree up to chance"
+        "p is assigned inside the iterated function and never moves from its start, so every run "
+        "has another answer; with p updated all runs agree up to chance"
     )
     return Findings(
         numbers=[
@@ -142,16 +142,16 @@ def scripts(effort: Effort, rng: np.random.Generator) -> Findings:
                       0.0, 2 * ERRORS * quantile_error(law, 0.5, 2000), why=stuck,
                       value=float(np.ptp(starts))),
         ],
-        remark=f"True counts {TRUE}, noisy counts (38, 9, 3), M = 50, ε = 1. The exact median given the "
-        f"noisy counts is {law.median:.3f}. Corrected as section 5.1 means it, with p updated and "
-        "started from the prior, both samplers agree with the closed form.",
+        remark=f"True counts {TRUE}, noisy counts (38, 9, 3), M = 50, ε = 1. The exact median "
+        f"given the noisy counts is {law.median:.3f}. Corrected as section 5.1 means it, with p "
+        "updated and started from the prior, both samplers agree with the closed form.",
     )  # fmt: skip
 
 
 EXHIBITS = (
     Exhibit(key="figure-1", title="Figure 1: four posteriors of r", source="section 5.3",
-            how="Exact mixtures of Beta laws. Samplers are allowed five standard errors, ten of their "
-            f"dependent draws counted as one. Reading: {UNDRAWN}.",
+            how="Exact mixtures of Beta laws. Samplers are allowed five standard errors, ten of "
+            f"their dependent draws counted as one. Reading: {UNDRAWN}.",
             compute=figure_1),
     Exhibit(key="scripts", title="The printed R scripts", source="sections 5.2 and 6.4",
             how="Both scripts simulated as they are printed, beside the posterior they are for.",

@@ -82,7 +82,7 @@ def printed_modes(noisy: IntArray, totals: IntArray) -> IntArray:
             place = quotients.argmin(axis=1)
             k[rows, place] += step
             f[rows, place] -= step
-    return k.astype(np.int64)
+    return np.asarray(k, dtype=np.int64)
 
 
 def _quotients(k: FloatArray, f: FloatArray, step: int) -> FloatArray:

@@ -11,14 +11,13 @@ from countwise.reproduce.exhibits import Effort, Exhibit, Findings
 from countwise.reproduce.releases import Noisy, algorithm_1, algorithm_2, printed_modes
 from countwise.reproduce.scenarios import BUILT, NAMES, followed
 from countwise.reproduce.verdicts import Number, around, corrected, near
+from countwise.reproduce.wang2021_counts import figure_1, table_1
 from countwise.reproduce.wang2021_posteriors import LAST, RELEASED, TOTAL, top_ten
 from countwise.reproduce.wang2021_releases import (
     FLOATING,
     SCENARIOS,
     compared,
-    figure_1,
     simulated,
-    table_1,
     true_counts,
 )
 
@@ -79,8 +78,8 @@ def table_3(effort: Effort, rng: np.random.Generator) -> Findings:
 
 
 NARROW = (
-    "true counts within 10 of the released ones, not within 30 as stated: a grid that prints all ten "
-    "numbers, found by trying grids"
+    "true counts within 10 of the released ones, not within 30 as stated: a grid that prints all "
+    "ten numbers, found by trying grids"
 )
 
 
@@ -92,8 +91,8 @@ def table_4(effort: Effort, rng: np.random.Generator) -> Findings:
     of_total = post.node("total").pmf(TOTAL)
     by_hand, narrow = by_grid(reach=100), by_grid(reach=10)
     why = (
-        "the posterior of N1 has a standard deviation of 12, and a grid too narrow for it makes every "
-        "probability too large"
+        "the posterior of N1 has a standard deviation of 12, and a grid too narrow for it makes "
+        "every probability too large"
     )
     numbers = []
     for place, (first, text) in enumerate(TABLE_4.items(), start=1):
@@ -109,9 +108,9 @@ def table_4(effort: Effort, rng: np.random.Generator) -> Findings:
     least, most = chances[255] / of_total, chances[250] / of_total
     return Findings(
         numbers=numbers,
-        remark=f"Conditional on N = 607, which has a probability of {of_total:.3f}, the ten numbers "
-        f"would run from {most:.4f} to {least:.4f} and all print as 0.03. Counting the chance of the "
-        "noisy total twice on a grid of ±29 would print all ten, too.",
+        remark=f"Conditional on N = 607, which has a probability of {of_total:.3f}, the ten "
+        f"numbers would run from {most:.4f} to {least:.4f} and all print as 0.03. Counting the "
+        "chance of the noisy total twice on a grid of ±29 would print all ten, too.",
     )
 
 

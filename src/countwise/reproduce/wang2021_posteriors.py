@@ -26,8 +26,8 @@ TABLE_3 = {
 """Wang & Reiter 2021, Table 3 and Wang 2020, Table 5: the ten most probable true counts."""
 
 LAST = (
-    "ties go to the last component, which is what the printed loop does to two components: it docks the "
-    "first smallest quotient"
+    "ties go to the last component, which is what the printed loop does to two components: it "
+    "docks the first smallest quotient"
 )
 SUMS = {1: "92.1", 2: "0.7", 3: "9991.7", 4: "92.1"}
 COMPONENT_EPSILON = {1: "1", 2: "5", 3: "0.1", 4: "1"}
@@ -60,8 +60,8 @@ def table_3(effort: Effort, rng: np.random.Generator) -> Findings:
     other = posterior("first").top(10)
     chances = {each.counts: each.probability for each in other}
     why = (
-        "the table depends on whom a tie favours, which the paper leaves open (“finding any mode is "
-        "sufficient”): with ties to the first component the second and fifth row are equal"
+        "the table depends on whom a tie favours, which the paper leaves open (“finding any mode "
+        "is sufficient”): with ties to the first component the second and fifth row are equal"
     )
     numbers = top_ten("probability")
     numbers += [
@@ -117,8 +117,8 @@ def text(effort: Effort, rng: np.random.Generator) -> Findings:
     ]  # fmt: skip
     law = geometric("1")
     why = (
-        "2.8e-22 is the chance of |δ| ≥ 50; 1.0e-22 is that of |δ| > 50, which is what a support of "
-        "[-50, 50] leaves out"
+        "2.8e-22 is the chance of |δ| ≥ 50; 1.0e-22 is that of |δ| > 50, which is what a support "
+        "of [-50, 50] leaves out"
     )
     reach = 2 * float(law.sf(49))
     numbers += [
@@ -137,7 +137,7 @@ def text(effort: Effort, rng: np.random.Generator) -> Findings:
         build(pl.DataFrame({"part": ["1", "2", "3"]}))[0]
     )
     numbers.append(
-        near("Privacy loss of ε = 1 on a total and three parts", "value", "2", budget.loss)
+        near("Privacy loss of ε = 1 on a total and three parts", "value", "2", float(budget.loss))
     )
     return Findings(numbers=numbers)
 
@@ -149,8 +149,8 @@ def example(effort: Effort, rng: np.random.Generator) -> Findings:
     apportion(np.array([1, 9]), 11, last_ranks(2), released)
     nearest = closest((1, 9, 11))
     why = (
-        "over whole numbers the three stated solutions are equally near, whatever the start; over real "
-        "numbers the minimum is one point, (4/3, 28/3, 32/3)"
+        "over whole numbers the three stated solutions are equally near, whatever the start; over "
+        "real numbers the minimum is one point, (4/3, 28/3, 32/3)"
     )
     numbers = [
         near("Mode of 11 trials", "N1", "1", int(released[0])),
