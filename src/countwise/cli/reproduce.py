@@ -10,6 +10,7 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.release.folder import refuse_existing, whole
 from countwise.reports.reproduction import reproduction_page
+from countwise.reports.reproduction_summary import summary
 from countwise.reproduce.exhibits import FULL, QUICK
 from countwise.reproduce.papers import PAPERS
 from countwise.reproduce.run import Reproduction, select
@@ -21,7 +22,7 @@ EXAMPLE = "Example: countwise reproduce --quick --only wang2021 --out report"
 
 def reproduce(
     folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the page, JSON and CSV.")
+        Path | None, typer.Option("--out", help="Folder for the page, the summary, JSON and CSV.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer runs: under two minutes instead of under thirty.")
@@ -61,6 +62,7 @@ def write(found: Reproduction, folder: Path, *, overwrite: bool) -> None:
         text = json_format.dumps(found.to_dict(), indent=2, ensure_ascii=False)
         (partial / "reproduction.json").write_text(text + "\n", encoding="utf-8")
         (partial / "reproduction.csv").write_text(found.to_csv(), encoding="utf-8")
+        (partial / "summary.md").write_text(summary(found), encoding="utf-8")
         (partial / "index.html").write_text(reproduction_page(found), encoding="utf-8")
 
 

@@ -197,7 +197,7 @@ def largest(effort: Effort, rng: np.random.Generator) -> Findings:
         between("Chance that it is below 430", "value", "almost none", (released < 430).mean(),
                 0.0, 0.005, reading="“almost no chance” taken as below 0.5%"),
         between("Skewness", "value", "right-skewed", skewness, 0.5, 5.0),
-        corrected("Trials times its probability, mean", "value", "above 435", expected.mean(),
+        corrected("Trials times its probability, mean", "value", "can increase", expected.mean(),
                   433.0, 434.75, why=why, value=435.0),
         corrected("Gain when the components fall short", "value", "–", gain[short].mean(),
                   1.0, 20.0, why=why),
