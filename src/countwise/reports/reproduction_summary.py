@@ -10,20 +10,20 @@ from countwise.reproduce.verdicts import VERDICTS, Number
 INTRODUCTION = """\
 # Five papers, reproduced
 
-Every table and figure of the papers behind countwise is computed anew and put beside what is printed,
-with a verdict a number. This page is written by the command itself (as `summary.md`):
+Every table and figure of the papers behind countwise is computed anew and put beside what is
+printed, with a verdict a number. This page is written by the command itself (as `summary.md`):
 
 ```sh
 countwise reproduce --quick --out report     # under two minutes; without --quick under thirty
 ```
 
-`report/index.html` has every number and picture, `reproduction.json` and `reproduction.csv` the same
-for machines. `--only wang2021` computes one paper, `--only wang2021/table-3` one exhibit. The exit
-code is 1 when a number is not reproduced.
+`report/index.html` has every number and picture, `reproduction.json` and `reproduction.csv` the
+same for machines. `--only wang2021` computes one paper, `--only wang2021/table-3` one exhibit. The
+exit code is 1 when a number is not reproduced.
 
-A number is *reproduced* when ours rounds to it, or lies within five standard errors where chance is
-involved; *reproduced with a stated reading* when the paper leaves something open; *corrected* when it is
-wrong and ours is right by the reason given; else *not reproduced*.
+A number is *reproduced* when ours rounds to it, or lies within five standard errors where chance
+is involved; *reproduced with a stated reading* when the paper leaves something open; *corrected*
+when it is wrong and ours is right by the reason given; else *not reproduced*.
 """
 
 
