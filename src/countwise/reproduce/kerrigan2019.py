@@ -85,9 +85,9 @@ def _kept_apart(distance: float) -> float:
 
 REFUTED = (
     "an estimator that first tests for equality and then merges must lose where the test often "
-    "errs: NoiseFirst is worse than the identity wherever |h1 - h2|·ε is above 1.385, most at 3.269 "
-    "with 5.199 against 4 at ε = 1. The expected errors here are in closed form, and the worst one "
-    "is proven by ball arithmetic"
+    "errs: NoiseFirst is worse than the identity wherever |h1 - h2|·ε is above 1.385, most at "
+    "3.269 with 5.199 against 4 at ε = 1. The expected errors here are in closed form, and the "
+    "worst one is proven by ball arithmetic"
 )
 
 
