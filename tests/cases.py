@@ -1,4 +1,4 @@
-"""The hard cases everything runs through, and the tables of the papers."""
+"""The hard cases everything runs through."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,32 +53,3 @@ HARD_CASES = [
     _case("epsilon tiny", tree(3, 3), list(range(9)), epsilon="0.0001"),
     _case("epsilon huge", tree(3, 3), list(range(9)), epsilon=200),
 ]
-
-SCENARIO_4 = (
-    "AK1 AZ9 AR4 CA53 CO7 CT5 DE1 FL27 GA14 HI2 ID2 IL18 IN9 IA4 KS4 KY6 LA6 ME2 MD8 MA9 MI14 "
-    "MN8 MS4 MO8 MT1 NE3 NV4 NH2 NJ12 NM3 NY27 NC13 ND1 OH16 OK5 OR5 PA18 RI2 SC7 SD1 TN9 TX36 "
-    "UT4 VT1 VA11 WA10 WV3 WI8 WY1 US435"
-)
-"""Seats of the House of Representatives after 2010 in the order of the states, from the second
-state on, with the national total as the last component: the fifty counts of Wang & Reiter 2021,
-Table 1."""
-
-
-def scenario_4() -> dict[str, int]:
-    return {entry[:2]: int(entry[2:]) for entry in SCENARIO_4.split()}
-
-
-def scenario_1() -> IntArray:
-    """Fifty counts built to the description of Wang & Reiter 2021, section 3.3.
-
-    Three zeros; 1, 2, 3; five from 15 to 60; the rest from 60 to 977. Quartiles 60, 382 and
-    736, maximum 977, total 21249.
-    """
-    small = [0, 0, 0, 1, 2, 3, 15, 22, 31, 44, 60]
-    first = [60, 60, 60, *range(90, 381, 32)]
-    second = [382, 382, *range(420, 700, 30)]
-    third = [736, 736, *range(760, 961, 20), 977]
-    counts = np.array([*small, *first, *second, *third], dtype=np.int64)
-    counts[28:36] += (21249 - counts.sum()) // 8
-    counts[35] += 21249 - counts.sum()
-    return counts

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import gammaln
 
 import countwise as cw
-from cases import HARD_CASES, Case, flat, scenario_1, scenario_4, tree
+from cases import HARD_CASES, Case, flat, tree
 from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes, posterior_moments, solve_tree
 from countwise.adjust.cellprior import CellPrior, fit_cells
@@ -24,6 +24,7 @@ from countwise.privacy.laws import DiscreteGaussian, Geometric, RoundedLaplace
 from countwise.privacy.measurements import Measurements
 from countwise.privacy.sampling import sample
 from countwise.release.document import check_counts, read_release
+from countwise.reproduce.scenarios import scenario_1, scenario_4_counts
 from countwise.tables.confidential import Confidential
 from test_adjust import measured
 from test_leastsquares import squared_error
@@ -116,7 +117,7 @@ def test_small_cells_learn_from_each_other() -> None:
     alike = rng.poisson(3, 500)
     fit = squared_error(LeastSquares(tie_key=1), alike, "0.5", 30)
     assert squared_error(EmpiricalBayes(tie_key=1), alike, "0.5", 30) < fit / 2
-    for cells in (scenario_1(), np.array(list(scenario_4().values()))):
+    for cells in (scenario_1(), scenario_4_counts()):
         best = min(
             squared_error(method, cells, "1", 200)
             for method in (Mode(tie_key=1), LeastSquares(tie_key=1))

@@ -106,14 +106,11 @@ def test_a_dealt_tree_against_all_combinations() -> None:
 
 
 def test_table_4_of_the_draft() -> None:
-    """Wang 2020, Table 4: the order of its ten rows; its 0.03 is conditional on N = 607."""
+    """Wang 2020, Table 4: the order of its ten rows; its probabilities are twice too large."""
     post = cw.infer_counts([250, 357], epsilon=1, total_epsilon=1, adjust="draw-2")
     found = post.top(10)
     assert [each.counts[0] for each in found] == [250, 251, 249, 252, 248, 253, 247, 254, 246, 255]
     assert [round(each.probability, 3) for each in found[:3]] == [0.015] * 3
-    given_total = [each.probability / post.node("total").pmf(607) for each in found]
-    printed = [0.03, 0.03, 0.03, 0.03, 0.03]
-    assert [round(p, 2) for p in given_total[:5]] == printed
 
 
 @pytest.mark.parametrize("total", [1, 2, 7, 40, 1000, 10**6])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from cases import HARD_CASES, Case, flat, scenario_1, scenario_4, tree
+from cases import HARD_CASES, Case, flat, tree
 from countwise.adjust.leastsquares import LeastSquares, upward
 from countwise.adjust.mode import Mode
 from countwise.kernels.apportion import last_ranks
@@ -15,6 +15,7 @@ from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from countwise.privacy.sampling import sample
 from countwise.release.document import check_counts
+from countwise.reproduce.scenarios import scenario_1, scenario_4_counts
 from test_adjust import measured
 
 
@@ -92,7 +93,7 @@ def test_empty_cells_no_longer_cost_the_large_ones() -> None:
 
 
 def test_ordinary_tables_are_fitted_as_well_as_by_the_mode() -> None:
-    seats = np.array(list(scenario_4().values()))
+    seats = scenario_4_counts()
     assert squared_error(Mode(tie_key=1), seats, "1", 600) == pytest.approx(108, rel=0.16)
     assert squared_error(LeastSquares(tie_key=1), seats, "1", 600) == pytest.approx(89, rel=0.12)
     assert squared_error(LeastSquares(tie_key=1), scenario_1(), "1", 600) == pytest.approx(

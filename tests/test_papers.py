@@ -1,179 +1,227 @@
-"""The simulations of the papers, 10,000 runs each, with tolerances a wrong method fails.
+"""The reproduction of the papers: verdicts of a quick run, and verdicts that fail as they must."""
 
-Noise and ties come from the product's own samplers; kernels are called directly because a
-repetition handles fifty counts only.
-"""
-
-from fractions import Fraction
+import csv
+import json
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from cases import flat, scenario_1, scenario_4
-from countwise.adjust.draw import MultinomialDraw
-from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import IntArray
-from countwise.kernels.apportion import apportion, last_ranks, random_ranks
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sampling import sample
+from countwise.cli import app
+from countwise.kernels.apportion import apportion, last_ranks
+from countwise.reproduce import wang2021_posteriors
+from countwise.reproduce.exhibits import QUICK
+from countwise.reproduce.papers import PAPERS
+from countwise.reproduce.releases import modes, noisy_runs, printed_modes
+from countwise.reproduce.run import COLUMNS, reproduce, select
+from countwise.reproduce.scenarios import INSTANCES, scenario_4_counts
+from countwise.reproduce.verdicts import between, corrected, near, rounding
 
-RUNS = 10_000
-
-
-def law(epsilon: str) -> Geometric:
-    return Geometric(scale=1 / Fraction(epsilon))
-
-
-def noisy_runs(counts: IntArray, total: str, parts: str) -> tuple[IntArray, IntArray]:
-    """Noisy totals and noisy components of every run."""
-    noise = sample(law(parts), RUNS * len(counts)).reshape(RUNS, len(counts))
-    return counts.sum() + sample(law(total), RUNS), counts + noise
-
-
-def mode_runs(
-    counts: IntArray, total: str, parts: str, *, summed: bool = False, ties: str = "random"
-) -> IntArray:
-    """Released components, then the released total, of every run of the mode method."""
-    totals, noisy = noisy_runs(counts, total, parts)
-    size = len(counts)
-    if summed:
-        sums = SumLaw(law=law(parts), terms=size)
-        released = posterior_modes([(totals, law(total)), (noisy.sum(axis=1), sums)])
-    else:
-        released = np.maximum(totals, 0)
-    out = np.empty((RUNS, size + 1), dtype=np.int64)
-    out[:, -1] = released
-    for run in range(RUNS):
-        ranks = last_ranks(size) if ties == "last" else random_ranks(np.uint64(run), 0, size)
-        apportion(np.maximum(noisy[run], 0), int(released[run]), ranks, out[run, :-1])
-    return out
-
-
-def check(
-    runs: IntArray,
-    columns: list[int],
-    table: list[tuple[float, float]],
-    *,
-    slack: float = 0.06,
-    share: float = 0.16,
-) -> None:
-    """Means and variances against the printed ones, to the printed precision and chance.
-
-    Counts of 60 and more are printed as whole numbers.
-    """
-    for column, (mean, variance) in zip(columns, table, strict=True):
-        values = runs[:, column]
-        precision = slack if mean % 1 or mean < 60 else 0.55
-        tolerance = precision + 5 * np.sqrt(2 * max(variance, 0.01) / RUNS)
-        assert values.mean() == pytest.approx(mean, abs=tolerance), (column, values.mean())
-        width = 0.1 + share * variance  # fourth moments of the noise: 3% a run of 10,000
-        assert values.var() == pytest.approx(variance, abs=width), (column, values.var())
-
-
-COLUMNS_1 = [0, 12, 24, 36, 49, 50]  # minimum, quartiles, maximum, total of scenario 1
-
-
-@pytest.mark.parametrize("summed", [False, True])
-def test_table_2_scenario_1(summed: bool) -> None:
-    table = [(0.4, 0.7), (60, 2.0), (382, 2.0), (736, 2.0), (977, 2.0), (21249, 1.8)]
-    check(mode_runs(scenario_1(), "1", "1", summed=summed), COLUMNS_1, table)
-
-
-def test_table_2_scenario_2_shows_what_the_sum_adds() -> None:
-    """ε = 0.1 on the total and 5 on the components."""
-    alone = [(0.01, 0.0), (60, 0.1), (382, 0.1), (736, 0.3), (977, 0.5), (21249, 191)]
-    check(mode_runs(scenario_1(), "0.1", "5"), COLUMNS_1, alone)
-    with_sum = [(0.01, 0.0), (60, 0.0), (382, 0.0), (736, 0.0), (977, 0.1), (21249, 0.7)]
-    check(mode_runs(scenario_1(), "0.1", "5", summed=True), COLUMNS_1, with_sum)
-
-
-@pytest.mark.parametrize("summed", [False, True])
-def test_table_2_scenario_3(summed: bool) -> None:
-    """ε = 5 on the total and 0.1 on the components: the minimum is biased upwards.
-
-    Variances come out near 197 where the paper has 184 to 193, so the bound is wider here.
-    """
-    table = [(5, 71), (60, 191), (381, 187), (735, 184), (976, 193), (21249, 0.0)]
-    check(
-        mode_runs(scenario_1(), "5", "0.1", summed=summed), COLUMNS_1, table, slack=0.5, share=0.25
-    )
-
-
-def test_table_2_scenario_4() -> None:
-    """Near the printed values, with the states in the order of the Census list and ties last.
-
-    Where a component stands decides its mean: the seven counts of 1 range from 0.75 to 1.16 and
-    average 1.07. The states followed here were picked for being near what is printed; Delaware
-    has 0.92 where the paper has 1.0. Under random ties every count of 1 has 1.09.
-    """
-    names = list(scenario_4())
-    counts = np.array(list(scenario_4().values()))
-    runs = mode_runs(counts, "1", "1", ties="last")
-    columns = [names.index(state) for state in ("DE", "ME", "KY", "VA", "US")] + [50]
-    table = [(1.0, 1.1), (2.0, 1.5), (5.9, 1.8), (11.0, 1.8), (437.6, 19), (863, 1.8)]
-    check(runs, columns, table, slack=0.1)
-    ones = runs[:, [i for i, count in enumerate(counts) if count == 1]].mean()
-    assert ones == pytest.approx(1.07, abs=0.03)
-    largest = runs[:, names.index("US")]
-    assert (largest >= 450).mean() == pytest.approx(0.02, abs=0.006)
-    assert (largest < 430).mean() < 0.004
-
-
-def test_scenario_4_random_ties_favour_nobody_and_sorted_ones_do() -> None:
-    counts = np.sort(np.array(list(scenario_4().values())))
-    random = mode_runs(counts, "1", "1").mean(axis=0)[:7]
-    assert np.ptp(random) < 0.08
-    assert random.mean() == pytest.approx(1.09, abs=0.04)
-    sorted_ties = mode_runs(counts, "1", "1", ties="last").mean(axis=0)
-    assert sorted_ties[0] == pytest.approx(0.73, abs=0.05)
-
-
-@pytest.mark.parametrize(
-    ("scenario", "parts", "negative"),
-    [(1, "1", 2714), (2, "5", 72), (3, "0.1", 4765), (4, "1", 1045)],
-)
-def test_how_often_the_noisy_minimum_is_negative(scenario: int, parts: str, negative: int) -> None:
-    """Counts printed below Table 2, against the exact probability and four standard errors.
-
-    The minimum is 0 in scenarios 1 to 3 and 1 in scenario 4.
-    """
-    least = 1 if scenario == 4 else 0
-    probability = float(law(parts).cdf(-least - 1))
-    spread = 4 * np.sqrt(RUNS * probability * (1 - probability))
-    assert negative == pytest.approx(RUNS * probability, abs=spread)
-    noisy = least + sample(law(parts), RUNS)
-    assert (noisy < 0).sum() == pytest.approx(RUNS * probability, abs=spread)
-
-
-DRAFT = {
-    (1, 1, "independent"): [(0.9, 2.4), (60, 63), (382, 375), (736, 695), (977, 940)],
-    (1, 1, "summed"): [(0.9, 2.5), (60, 63), (382, 380), (736, 714), (977, 936)],
-    (1, 2, "independent"): [(0.4, 1.2), (60, 62), (382, 380), (736, 708), (977, 932)],
-    (3, 1, "independent"): [(1.5, 3.5), (2.2, 4.7), (6.0, 9.3), (11.0, 14.0), (432.5, 256.8)],
-    (3, 1, "summed"): [(1.5, 3.5), (2.2, 4.9), (6.0, 9.2), (11.0, 14.5), (432.5, 259)],
-    (3, 2, "independent"): [(1.1, 2.2), (2.1, 3.6), (6.0, 7.9), (11.0, 12.6), (434.2, 235.1)],
+CORRECTED = {
+    "wang2020/table-2", "wang2020/table-4",
+    "wang2021/table-1", "wang2021/table-2", "wang2021/ties", "wang2021/largest",
+    "wang2021/text",
+    "balmat2018/scripts", "balmat2018/table-1", "balmat2018/figure-3",
+    "kerrigan2019/searches", "kerrigan2019/refutation", "kerrigan2019/resized",
+    "coleman2020/figure-variance",
+}  # fmt: skip
+EXHIBITS = {
+    "wang2020": "figure-1 table-1 table-2 table-3 table-4 table-5",
+    "wang2021": "figure-1 table-1 table-2 ties minima largest table-3 figure-2 example text",
+    "balmat2018": "figure-1 scripts table-1 categories figure-2 table-2 figure-3",
+    "kerrigan2019": "formulas searches refutation resized identity",
+    "coleman2020": "formula figure-variance figure-salaries figure-l1 inequality",
 }
 
 
-@pytest.mark.parametrize(("table", "algorithm", "total"), DRAFT)
-def test_draft_tables_1_and_3(table: int, algorithm: int, total: str) -> None:
-    """Wang's 2020 draft, Algorithms 1 and 2 on the counts of scenario 1 and of scenario 4."""
-    if table == 1:
-        counts, columns = scenario_1(), COLUMNS_1[:5]
-    else:
-        names = list(scenario_4())
-        counts = np.array(list(scenario_4().values()))
-        columns = [names.index(state) for state in ("DE", "ME", "KY", "VA", "US")]
-    totals, noisy = noisy_runs(counts, "1", "1")
-    hierarchy, laws = flat(50), (law("1"), law("1"))
-    deal = MultinomialDraw(rng=np.random.default_rng(20), algorithm=algorithm, total=total)
-    runs = np.array(
-        [
-            deal(
-                [Measurements(hierarchy=hierarchy, laws=laws, noisy=(totals[i : i + 1], noisy[i]))]
-            )[1]
-            for i in range(RUNS)
-        ]
-    )
-    check(runs, columns, DRAFT[table, algorithm, total], slack=0.1)
+def run(*words: str | Path) -> tuple[int, str]:
+    """Exit code and standard output."""
+    result = CliRunner().invoke(app, ["reproduce", *map(str, words)], catch_exceptions=False)
+    return result.exit_code, result.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a quick run."""
+    place = tmp_path_factory.mktemp("papers") / "report"
+    code, out = run("--quick", "--out", place)
+    assert code == 0, out
+    return place
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> dict[str, Any]:
+    return dict(json.loads((folder / "reproduction.json").read_text()))
+
+
+def test_every_number_has_a_verdict_and_none_fails(found: dict[str, Any]) -> None:
+    verdicts = {
+        (each["paper"], each["exhibit"], number["row"], number["column"]): number["verdict"]
+        for each in found["exhibits"]
+        for number in each["numbers"]
+    }
+    assert [key for key, verdict in verdicts.items() if verdict == "not reproduced"] == []
+    assert sum(found["verdicts"].values()) == len(verdicts)
+    assert len(verdicts) > 450
+    corrections = {"/".join(key[:2]) for key, verdict in verdicts.items() if verdict == "corrected"}
+    assert corrections == CORRECTED
+
+
+def test_every_table_and_figure_is_there(found: dict[str, Any]) -> None:
+    for paper, keys in EXHIBITS.items():
+        shown = [each["exhibit"] for each in found["exhibits"] if each["paper"] == paper]
+        assert shown == keys.split()
+    assert all(paper.slips for paper in PAPERS.values())
+
+
+def test_readings_and_corrections_are_said(found: dict[str, Any]) -> None:
+    for each in found["exhibits"]:
+        for number in each["numbers"]:
+            assert bool(number["note"]) == (number["verdict"] != "reproduced")
+            assert all(isfinite(number[name]) for name in ("ours", "low", "high"))
+
+
+def test_the_table_for_machines_has_every_number(folder: Path, found: dict[str, Any]) -> None:
+    with (folder / "reproduction.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    numbers = [number for each in found["exhibits"] for number in each["numbers"]]
+    assert [row["printed"] for row in rows] == [number["printed"] for number in numbers]
+
+
+def test_the_page_is_complete_in_itself(folder: Path, found: dict[str, Any]) -> None:
+    page = (folder / "index.html").read_text()
+    assert len(page) < 2_000_000
+    assert "http" not in page
+    for each in found["exhibits"]:
+        assert f'id="{each["paper"]}-{each["exhibit"]}"' in page
+    assert "Table 3: ten highest posterior probabilities" in page
+    assert page.count("<svg") >= 14
+
+
+def test_the_documentation_has_the_verdicts_of_today(folder: Path) -> None:
+    """To renew: countwise reproduce --quick --out report, then copy report/summary.md."""
+    documented = (Path(__file__).parents[1] / "docs" / "reproduction.md").read_text()
+    assert (folder / "summary.md").read_text() == documented
+
+
+def test_a_wrong_number_is_not_reproduced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(wang2021_posteriors.TABLE_3, (250, 357), "0.23")
+    place = tmp_path / "report"
+    code, out = run("--quick", "--only", "wang2021/table-3", "--out", place)
+    assert code == 1
+    assert "Not reproduced: wang2021/table-3, 250, 357, probability: printed 0.23" in out
+    assert json.loads((place / "reproduction.json").read_text())["verdicts"]["not reproduced"] == 1
+    assert "✗" in (place / "index.html").read_text()
+
+
+def test_a_wrong_count_is_not_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(INSTANCES, 4, 5)
+    code, out = run("--quick", "--only", "wang2021/table-1", "--json")
+    assert code == 1
+    assert json.loads(out)["verdicts"]["not reproduced"] == 1
+
+
+def test_a_selection_has_the_numbers_of_the_whole(found: dict[str, Any]) -> None:
+    code, out = run("--quick", "--only", "coleman2020,wang2021/largest", "--json")
+    assert code == 0
+    some = {(each["paper"], each["exhibit"]): each for each in json.loads(out)["exhibits"]}
+    assert {paper for paper, _ in some} == {"coleman2020", "wang2021"}
+    for each in found["exhibits"]:
+        if (key := (each["paper"], each["exhibit"])) in some:
+            assert some[key]["numbers"] == each["numbers"]
+
+
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        ("wang2022", "Did you mean"),
+        ("wang2021/table-9", "exhibit of wang2021"),
+        ("wang2021,wang2021/text", "named twice"),
+    ],
+)
+def test_unknown_names_are_refused(only: str, said: str, tmp_path: Path) -> None:
+    from countwise.errors import InputError
+
+    with pytest.raises(InputError, match=said):
+        run("--quick", "--only", only, "--out", tmp_path / "report")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_is_replaced_and_other_folders_are_left_alone(tmp_path: Path) -> None:
+    from countwise.errors import InputError
+
+    place, words = tmp_path / "report", ("--quick", "--only", "wang2021/minima", "--out")
+    assert run(*words, place)[0] == 0
+    with pytest.raises(InputError, match="exists already"):
+        run(*words, place)
+    assert run(*words, place, "--overwrite")[0] == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("all of it")
+    with pytest.raises(InputError, match="left alone"):
+        run(*words, tmp_path / "mine", "--overwrite")
+
+
+def test_rules_of_the_verdict() -> None:
+    assert near("", "", "0.21", 0.2149).verdict == "reproduced"
+    assert near("", "", "0.21", 0.2151).verdict == "not reproduced"
+    assert near("", "", "0.21", 0.2151, error=0.001).verdict == "reproduced"
+    assert near("", "", "1,326", 1326, reading="so").verdict == "reproduced with a stated reading"
+    assert near("", "", "2", float("nan")).verdict == "not reproduced"
+    assert between("", "", "most", 0.95, 0.9, 1.0).verdict == "reproduced"
+    assert between("", "", "most", 0.85, 0.9, 1.0, reading="so").verdict == "not reproduced"
+    wrong = corrected("", "", "435", 53, 53, 53, why="a total", value=435)
+    assert wrong.verdict == "corrected"
+    assert replace(wrong, ours=54).verdict == "not reproduced"
+    assert replace(wrong, value=53).verdict == "not reproduced"  # the paper was right
+    assert rounding("0.21") == pytest.approx(0.005, rel=1e-6)
+    assert rounding("21,249") == pytest.approx(0.5, rel=1e-6)
+    assert rounding("1.0e-22") == pytest.approx(5e-24, rel=1e-6)
+
+
+def test_another_seed_gives_the_same_verdicts() -> None:
+    chosen = select(["wang2021/table-2", "wang2020/table-3", "kerrigan2019"])
+    first, second = (reproduce(chosen, QUICK, seed=seed) for seed in (1, 2))
+    assert first.holds
+    assert second.holds
+    assert first.to_csv() != second.to_csv()
+
+
+def log_chance(values: IntArray, k: IntArray) -> float:
+    """The log probability of k under a multinomial law, up to what depends on Σk alone."""
+    from scipy.special import gammaln
+
+    positive = values > 0
+    if k[~positive].any():
+        return -np.inf
+    return float((k[positive] * np.log(values[positive])).sum() - gammaln(k + 1.0).sum())
+
+
+def test_the_printed_loop_finds_modes() -> None:
+    """As probable as the exact mode, though not always the same one."""
+    rng = np.random.default_rng(4)
+    noisy = noisy_runs(scenario_4_counts(), total="1", parts="1", runs=300, rng=rng)
+    loop = printed_modes(noisy.parts, noisy.alone)
+    exact = modes(noisy.parts, noisy.alone, rng=rng)
+    assert (loop.sum(axis=1) == noisy.alone).all()
+    assert (exact.sum(axis=1) == noisy.alone).all()
+    assert (loop != exact).any()
+    for values, one, other in zip(np.maximum(noisy.parts, 0), loop, exact, strict=True):
+        assert log_chance(values, one) == pytest.approx(log_chance(values, other), abs=1e-9)
+
+
+def test_scenario_4_random_ties_favour_nobody_and_sorted_ones_do() -> None:
+    counts, rng = np.sort(scenario_4_counts()), np.random.default_rng(5)
+    noisy = noisy_runs(counts, total="1", parts="1", runs=10_000, rng=rng)
+    at_random = modes(noisy.parts, noisy.alone, rng=rng).mean(axis=0)[:7]
+    assert np.ptp(at_random) < 0.08
+    assert at_random.mean() == pytest.approx(1.09, abs=0.04)
+    last = np.empty_like(noisy.parts)
+    for values, total, out in zip(np.maximum(noisy.parts, 0), noisy.alone, last, strict=True):
+        apportion(values, int(total), last_ranks(50), out)
+    assert last.mean(axis=0)[0] == pytest.approx(0.73, abs=0.05)

@@ -1,6 +1,5 @@
 """The planner's power: known figures, and verdicts on real data that meet it."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +9,6 @@ from scipy.special import ndtr
 from conftest import SHARED_DATA, needs
 from countwise.errors import CountwiseError
 from countwise.verification.answer import answer
-from countwise.verification.figures import figure_1, figure_3
 from countwise.verification.mechanisms import simulate
 from countwise.verification.planner import (
     Setting,
@@ -199,22 +197,6 @@ def whole_data_distance(records, request):
     contrast = part.quantity.contrast
     error = np.sqrt(contrast @ found.cov_params() @ contrast)
     return float((contrast @ found.params - part.low) / error)
-
-
-def test_figure_1_agrees_with_both_samplers():
-    panels = figure_1(rng=np.random.default_rng(5), sweeps=9000)
-    assert panels[0]["counts"] == [5, 40, 5]
-    for panel in panels:
-        for sampler in ("standard", "table"):
-            for name in ("median", "lower", "upper"):
-                assert panel[sampler][name] == pytest.approx(panel["exact"][name], abs=0.02)
-    assert json.dumps(panels)
-
-
-def test_figure_3_has_every_size():
-    rows = figure_3(rng=np.random.default_rng(6), repetitions=1, sizes=(10, 20))
-    assert [row["partitions"] for row in rows] == [10, 20]
-    assert all(row["closed_form"] < row["table"] for row in rows)
 
 
 def test_an_estimates_count_varies_less_than_a_coefficients():

@@ -5,7 +5,19 @@ import sys
 
 import typer
 
-from countwise.cli import adjust, audit, convert, demo, infer, plan, release, risk, tabulate, verify
+from countwise.cli import (
+    adjust,
+    audit,
+    convert,
+    demo,
+    infer,
+    plan,
+    release,
+    reproduce,
+    risk,
+    tabulate,
+    verify,
+)
 from countwise.errors import CountwiseError
 
 app = typer.Typer(
@@ -24,6 +36,7 @@ app.command("tabulate", epilog=tabulate.EXAMPLE)(tabulate.tabulate)
 app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
 app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
 app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
+app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
 app.add_typer(audit.app, name="audit", epilog=audit.EXAMPLE)
 app.add_typer(risk.app, name="risk")
 app.add_typer(verify.app, name="verify")

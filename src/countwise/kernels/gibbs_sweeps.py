@@ -106,3 +106,14 @@ def _logarithmic(rows: IntArray, static: FloatArray, p: FloatArray, cumulative: 
     for i in range(rows.shape[0]):
         running += exp(cumulative[i] - top)
         cumulative[i] = running
+
+
+@compiled_like_numpy
+def products(rows: IntArray, p: FloatArray, out: FloatArray) -> None:
+    """p_1^x_1·…·p_K^x_K of every row x, by logarithms: the C function of their section 6.5."""
+    logs = np.log(p)
+    for i in range(rows.shape[0]):
+        value = 0.0
+        for j in range(p.size):
+            value += rows[i, j] * logs[j]
+        out[i] = exp(value)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from countwise.errors import InputError
 
+MARKS = ("release.json", "reproduction.json")  # a folder with one of these is of our making
+
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """An existing output is never touched unless the user says so, nor a folder of other things."""
@@ -16,10 +18,10 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     above = next((each for each in path.absolute().parents if each.exists()), path)
     if not above.is_dir():
         raise InputError(f"{path}: {above} is a file, not a folder. To fix, choose another name.")
-    if path.is_dir() and any(path.iterdir()) and not (path / "release.json").is_file():
+    if path.is_dir() and any(path.iterdir()) and not any((path / m).is_file() for m in MARKS):
         raise InputError(
-            f"{path} is a folder that holds other things than a release and is left alone. To fix, "
-            "choose another name."
+            f"{path} is a folder that holds other things than a release or report and is left "
+            "alone. To fix, choose another name."
         )
 
 
