@@ -1,9 +1,11 @@
 """Data beside the checkout."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from databases import new_database, postgres_server
 from needs import needs
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -15,3 +17,18 @@ def north_carolina() -> Path:
     path = SHARED_DATA / "nc_tracts_2020.csv"
     needs(path.is_file(), "the census tracts in ../shared/data")
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres_folder() -> Iterator[Path]:
+    """A PostgreSQL server for all tests of this process, behind a socket in a folder."""
+    with postgres_server() as folder:
+        yield folder
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of an empty database of either kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    return new_database(request.getfixturevalue("postgres_folder"))

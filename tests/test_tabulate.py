@@ -1,9 +1,6 @@
 """Records into cells: against plain group-bys, neighbours, and refusals that say where."""
 
-import os
 import re
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +19,7 @@ from countwise.tables.confidential import Confidential
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.reading import read_domain
 from countwise.tables.tabulate import Tabulation, as_text, tabulate
-from needs import postgres_programs
+from databases import postgres_server
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis 12 on DuckDB 2
@@ -293,20 +290,7 @@ def test_tables_of_a_duckdb_file_are_records(tmp_path: Path) -> None:
 @pytest.fixture
 def postgres() -> Iterator[str]:
     """A PostgreSQL server of this test's own, behind a socket."""
-    programs = postgres_programs()
-    folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
-    root = os.getuid() == 0
-    if root:
-        shutil.chown(folder, "postgres")
-
-    def run(command: str) -> None:
-        subprocess.run(["su", "postgres", "-c", command] if root else ["sh", "-c", command],
-                       check=True, stdout=subprocess.DEVNULL, timeout=60)  # fmt: skip
-
-    run(f"{programs}/initdb -D {folder}/data -A trust -U steward -N")
-    settings = f"-k {folder} -c listen_addresses="
-    run(f"{programs}/pg_ctl -D {folder}/data -w -l {folder}/log -o '{settings}' start")
-    try:
+    with postgres_server() as folder:
         frame = people(400, seed=9)
         with psycopg.connect(f"host={folder} user=steward dbname=postgres") as base:
             base.execute(
@@ -316,9 +300,6 @@ def postgres() -> Iterator[str]:
                 "INSERT INTO people VALUES (%s, %s, %s, %s, %s)", frame.rows()
             )
         yield f"postgres://steward@/postgres?host={folder}"
-    finally:
-        run(f"{programs}/pg_ctl -D {folder}/data -m immediate stop")
-        shutil.rmtree(folder)
 
 
 def test_postgres_counts_the_same(postgres: str, tmp_path: Path) -> None:

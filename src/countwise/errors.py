@@ -8,6 +8,7 @@
     │   ├── SchemaError       the public schema of a data set
     │   ├── RequestError      a model, filter or claim to be verified
     │   └── AnswerError       a file that is not an answer to such a request
+    ├── StorageError          exit code 1, a database that is locked, full or out of reach
     └── BudgetError           exit code 3, refused because the budget does not allow it
 
 A message says what is wrong, where, and what would be right. It never shows a count.
@@ -48,6 +49,10 @@ class RequestError(InputError):
 
 class AnswerError(InputError):
     """A file is not an answer, or its numbers are not those its noisy counts imply."""
+
+
+class StorageError(CountwiseError):
+    """The database could not make a change; none was made."""
 
 
 class BudgetError(CountwiseError):
