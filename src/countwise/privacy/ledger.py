@@ -22,9 +22,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+import sqlalchemy as sa
+
 from countwise.errors import BudgetError, InputError
 from countwise.privacy.epsilon import Number, exact, written
-from countwise.privacy.storage import reading, sa, writing
+from countwise.privacy.storage import reading, writing  # says so where SQLAlchemy is missing
 
 Scope = Literal["user", "dataset", "project"]
 Kind = Literal["cap", "reserved", "computed", "released", "burnt", "returned"]

@@ -27,7 +27,7 @@ WAIT_SECONDS = 15.0
 
 
 def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.Engine:
-    """An engine for sqlite:///file or postgresql://…; `wait` is how long a writer waits its turn."""
+    """An engine for sqlite:///file or postgresql://…; a writer waits its turn for `wait` s."""
     try:
         parsed = sa.make_url(url)
     except exc.ArgumentError:
