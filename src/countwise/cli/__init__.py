@@ -6,6 +6,7 @@ import sys
 import typer
 
 from countwise.cli import adjust, audit, convert, demo, infer, plan, release, risk, tabulate, verify
+from countwise.cli import serve as serving
 from countwise.errors import CountwiseError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app.command("tabulate", epilog=tabulate.EXAMPLE)(tabulate.tabulate)
 app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
 app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
 app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
+app.command("serve", epilog=serving.EXAMPLE)(serving.serve)
 app.add_typer(audit.app, name="audit")
 app.add_typer(risk.app, name="risk")
 app.add_typer(verify.app, name="verify")

@@ -111,13 +111,13 @@ def limit_rate(engine: sa.Engine, key: str, per_minute: int) -> None:
     with writing(engine) as connection:
         row = connection.execute(sa.select(rates).where(rates.c.key == key)).first()
         if row is None:
-            connection.execute(sa.insert(rates).values(key=key, minute=minute, count=1))
+            connection.execute(sa.insert(rates).values(key=key, minute=minute, hits=1))
             return
-        count = row.count + 1 if row.minute == minute else 1
-        if count > per_minute:
+        hits = row.hits + 1 if row.minute == minute else 1
+        if hits > per_minute:
             raise TooMany("too many requests in this minute. Try again in the next.")
         connection.execute(
-            sa.update(rates).where(rates.c.key == key).values(minute=minute, count=count)
+            sa.update(rates).where(rates.c.key == key).values(minute=minute, hits=hits)
         )
 
 

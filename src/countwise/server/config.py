@@ -8,14 +8,16 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from countwise.errors import ConfigError
+from countwise.examples.workers import workers
 from countwise.verification.schema import Schema, read_schema
 
 PREFIX = "COUNTWISE_SERVER_"
+EXAMPLE = "workers"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -57,14 +59,19 @@ class Config:
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
 
     @property
+    def home(self) -> Path:
+        """The folder of the web process: the default database, and the key of the receipts."""
+        return self.state / "server"
+
+    @property
     def url(self) -> str:
-        """The database; by default a SQLite file in the state folder."""
-        return self.database or f"sqlite:///{self.state / 'countwise.db'}"
+        """The database; by default a SQLite file."""
+        return self.database or f"sqlite:///{self.home / 'countwise.db'}"
 
     @property
     def signing_key(self) -> Path:
         """The file of the key that signs receipts."""
-        return self.state / "signing.key"
+        return self.home / "signing.key"
 
 
 LIMITS: dict[str, tuple[float, float]] = {
@@ -111,7 +118,21 @@ def load_config(
         name: _dataset(name, facts, base=base, where=f"{where}, [datasets.{name}]")
         for name, facts in _table(data, "datasets", where).items()
     }
-    return Config(**settings, datasets=datasets)
+    config = Config(**settings, datasets=datasets)
+    if config.example and not datasets:
+        return replace(config, datasets={EXAMPLE: _example(config.state)})
+    return config
+
+
+def _example(state: Path) -> Dataset:
+    """The bundled data set, its rows in a folder that only workers read."""
+    return Dataset(
+        name=EXAMPLE,
+        schema_file=workers("workers.toml"),
+        synthetic=workers("workers_synthetic.csv"),
+        data=state / "confidential" / "workers.csv",
+        schema=read_schema(workers("workers.toml")),
+    )
 
 
 def _read(path: Path | None) -> dict[str, Any]:
@@ -140,7 +161,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
             found[name] = text == "true"
         elif known.type in (int, float):
             try:
-                found[name] = known.type(text)  # type: ignore[operator]
+                found[name] = known.type(text)
             except ValueError:
                 raise ConfigError(f"environment: {key} must be a number, got {text!r}.") from None
         else:

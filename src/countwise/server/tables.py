@@ -86,7 +86,7 @@ rates = sa.Table(
     metadata,
     sa.Column("key", sa.String(LONGEST), primary_key=True),
     sa.Column("minute", sa.BigInteger, nullable=False),
-    sa.Column("count", sa.Integer, nullable=False),
+    sa.Column("hits", sa.Integer, nullable=False),
 )
 workers = sa.Table(
     "workers",

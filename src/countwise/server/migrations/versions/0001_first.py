@@ -75,7 +75,7 @@ def upgrade() -> None:
         "rates",
         sa.Column("key", sa.String(length=200), nullable=False),
         sa.Column("minute", sa.BigInteger(), nullable=False),
-        sa.Column("count", sa.Integer(), nullable=False),
+        sa.Column("hits", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("key"),
     )
     op.create_table(
