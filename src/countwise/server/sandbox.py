@@ -84,7 +84,9 @@ def only_files(*, read: Iterable[Path], write: Iterable[Path] = ()) -> bool:
 
 def of_python() -> list[Path]:
     """Where the interpreter, its libraries and the system's own files are."""
-    roots = {sys.prefix, sys.base_prefix, *sys.path}
+    here = {"", os.getcwd()}  # where it was started is no part of Python
+    package = str(Path(__file__).parents[2])
+    roots = {sys.prefix, sys.base_prefix, package, *(set(sys.path) - here)}
     system = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys", "/dev")
     return [Path(each) for each in (*sorted(roots), *system) if each and Path(each).exists()]
 

@@ -159,7 +159,7 @@ def run_all(config: Config, arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, stop)
 
     def launch(place: int) -> None:
-        command = [sys.executable, "-m", "countwise", "serve", *arguments]
+        command = [sys.executable, "-P", "-m", "countwise", "serve", *arguments]
         web = commands[place] == "web"
         process = subprocess.Popen(
             [*command, "--only", commands[place]],

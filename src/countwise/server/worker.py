@@ -36,7 +36,7 @@ class Computer:
     def start(self) -> dict[str, Any]:
         """Start it and hear what could not be enforced; refuse if anything could not."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "countwise.server.compute"],
+            [sys.executable, "-P", "-m", "countwise.server.compute"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
