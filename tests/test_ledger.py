@@ -81,9 +81,9 @@ def test_all_caps_or_none(ledger):
     with ledger.writing() as book:
         book.set_cap("project", "pay", 1_500_000, note="less")
     assert try_charge(ledger)
-    with pytest.raises(BudgetError, match=r"project 'pay' has ε = 0.5 left and this asks for 1\."):
-        with ledger.writing() as book:
-            book.reserve("second", 1_000_000, ACCOUNTS)
+    said = r"project 'pay' has ε = 0.5 left and this asks for 1\."
+    with pytest.raises(BudgetError, match=said), ledger.writing() as book:
+        book.reserve("second", 1_000_000, ACCOUNTS)
     with ledger.reading() as book:
         assert book.balance("user", "ann").spent == 1_000_000
         assert book.balance("dataset", "workers").left == 9_000_000
@@ -118,8 +118,7 @@ def test_every_step_and_no_other(ledger):
 
 def test_a_fault_in_the_transaction_takes_the_charge_back(ledger):
     with pytest.raises(ZeroDivisionError), ledger.writing() as book:
-        book.reserve("c", 10, ACCOUNTS)
-        _ = 1 / 0
+        _ = book.reserve("c", 10, ACCOUNTS).micro / 0
     with ledger.reading() as book:
         assert book.balance("user", "ann").spent == 0
 
@@ -222,13 +221,17 @@ def test_a_full_disk_is_said_and_charges_nothing(tmp_path):
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages}")
 
-    made = 0
-    with pytest.raises(StorageError, match="disk of the database is full"):
-        for _ in range(300):
+    made, problem = 0, None
+    while problem is None and made < 300:
+        try:
             with ledger.writing() as book:
                 book.reserve(uuid4().hex, 1, ACCOUNTS, note="x" * 200)
             made += 1
-    assert 0 < made < 300
+        except StorageError as caught:
+            problem = str(caught)
+    assert problem is not None
+    assert "disk of the database is full" in problem
+    assert made > 0
     found = finding(ledger)
     assert found.flaws == ()
     assert found.spent["user", "ann"] == made
@@ -241,11 +244,13 @@ def test_a_ledger_needs_a_file_or_a_server():
             open_engine(url)
 
 
+NAMES = {"user": ["ann", "bob"], "dataset": ["d", "e"], "project": ["", "p"]}
+
+
 class LedgerMachine(RuleBasedStateMachine):
     """Any order of caps and charges, against a model of a few lines."""
 
     url = ""
-    names = {"user": ["ann", "bob"], "dataset": ["d", "e"], "project": ["", "p"]}
 
     def __init__(self):
         super().__init__()
@@ -263,14 +268,14 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data(), scope=st.sampled_from(["user", "dataset", "project"]),
           amount=st.integers(0, 50))  # fmt: skip
     def cap(self, data, scope, amount):
-        name = data.draw(st.sampled_from([each for each in self.names[scope] if each]))
+        name = data.draw(st.sampled_from([each for each in NAMES[scope] if each]))
         with self.ledger.writing() as book:
             book.set_cap(scope, name, amount)
         self.caps[scope, name] = amount
         self.length += 1
 
-    @rule(user=st.sampled_from(names["user"]), dataset=st.sampled_from(names["dataset"]),
-          project=st.sampled_from(names["project"]), amount=st.integers(-3, 30),
+    @rule(user=st.sampled_from(NAMES["user"]), dataset=st.sampled_from(NAMES["dataset"]),
+          project=st.sampled_from(NAMES["project"]), amount=st.integers(-3, 30),
           lost=st.booleans())  # fmt: skip
     def reserve(self, user, dataset, project, amount, lost):
         accounts = {"user": user, "dataset": dataset} | ({"project": project} if project else {})
@@ -321,7 +326,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert found.flaws == ()
         assert found.length == self.length
         with self.ledger.reading() as book:
-            for scope, names in self.names.items():
+            for scope, names in NAMES.items():
                 for name in filter(None, names):
                     balance = book.balance(scope, name)
                     assert balance.spent == self.spent.get((scope, name), 0)

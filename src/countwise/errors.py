@@ -8,7 +8,8 @@
     │   ├── SchemaError       the public schema of a data set
     │   ├── RequestError      a model, filter or claim to be verified
     │   ├── AnswerError       a file that is not an answer to such a request
-    │   └── ConfigError       the configuration of the server
+    │   ├── ConfigError       the configuration of the server
+    │   └── LedgerError       a ledger that is not whole
     ├── StorageError          exit code 1, a database that is locked, full or out of reach
     └── BudgetError           exit code 3, refused because the budget does not allow it
 
@@ -54,6 +55,10 @@ class AnswerError(InputError):
 
 class ConfigError(InputError):
     """A server can not start with this configuration."""
+
+
+class LedgerError(InputError):
+    """A ledger was tampered with, or is damaged."""
 
 
 class StorageError(CountwiseError):

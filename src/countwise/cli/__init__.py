@@ -5,7 +5,21 @@ import sys
 
 import typer
 
-from countwise.cli import adjust, audit, convert, demo, infer, plan, release, risk, tabulate, verify
+from countwise.cli import (
+    adjust,
+    audit,
+    convert,
+    demo,
+    infer,
+    ledger,
+    plan,
+    receipt,
+    release,
+    risk,
+    tabulate,
+    verify,
+)
+from countwise.cli import backup as backing
 from countwise.cli import serve as serving
 from countwise.errors import CountwiseError
 
@@ -25,7 +39,10 @@ app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
 app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
 app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
 app.command("serve", epilog=serving.EXAMPLE)(serving.serve)
+app.command("backup", epilog=backing.EXAMPLE)(backing.backup)
 app.add_typer(audit.app, name="audit")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(receipt.app, name="receipt")
 app.add_typer(risk.app, name="risk")
 app.add_typer(verify.app, name="verify")
 

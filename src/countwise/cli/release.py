@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from countwise.cli import options
+from countwise.cli.charging import charged
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.tabulate import make_tabulation
 from countwise.errors import PlanError
@@ -65,6 +66,16 @@ def release(
     total: options.Total = None,
     ties: options.Ties = None,
     plan_file: options.PlanFile = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Charge the loss to this ledger first (sqlite:///file, postgresql://…); exit "
+            "code 3 if its budget does not allow it."
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set of the ledger whose budget is charged.")
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -72,7 +83,7 @@ def release(
     plan = options.make_plan(plan_file, locals())
     refuse_existing(folder, overwrite=overwrite)
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
-    with progress(STAGES) as tell:
+    with charged(ledger, plan, dataset=dataset) as drawing, progress(STAGES) as tell:
         if table is None:
             tell("counting records")
             confidential = tabulate(str(records), plan_tabulation(plan, domain), engine=engine)
@@ -86,6 +97,7 @@ def release(
                 cells_are_public=cells_are_public,
                 loader=options.make_layout(layout, total_code, domain=domain, by=plan.by),
             )
+        drawing()
         made = make_release(confidential, plan, tell=tell)
         made.save(folder, overwrite=overwrite, tell=tell)
     if json:

@@ -15,7 +15,8 @@ ConfigFile = Annotated[
 ]
 State = Annotated[Path | None, typer.Option(help="Folder of the server's own files.")]
 Database = Annotated[
-    str | None, typer.Option(help="sqlite:///file or postgresql://…; a file in --state if not given.")
+    str | None,
+    typer.Option(help="sqlite:///file or postgresql://…; else a file in --state."),
 ]
 
 
@@ -25,18 +26,15 @@ def serve(
     database: Database = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen at; 0 takes a free one.")] = None,
-    only: Annotated[
-        str, typer.Option(help="all, or one part: prepare, web, worker.")
-    ] = "all",
+    only: Annotated[str, typer.Option(help="all, or one part: prepare, web, worker.")] = "all",
     json: options.Json = False,
 ) -> None:
     """Answer claims about confidential data over HTTP, within budgets. Stops on SIGTERM."""
-    given = {"state": state, "database": database, "host": host, "port": port}
     needs_server()
     from countwise.server import start
     from countwise.server.config import load_config
 
-    config = load_config(config_file, **given)
+    config = load_config(config_file, state=state, database=database, host=host, port=port)
     if only not in ("all", "prepare", "web", "worker"):
         raise InputError(f"only is all, prepare, web or worker; got {only!r}.")
     if only == "web":
@@ -56,9 +54,10 @@ def serve(
         return
     if not json:
         out.print(f"Serving at http://{config.host}:{config.port}", markup=False, soft_wrap=True)
-    flags = [("--config", config_file), ("--state", state), ("--database", database)]
-    flags += [("--host", host), ("--port", port)]
-    start.run_all(config, [str(x) for pair in flags if pair[1] is not None for x in pair])
+    flags = {"config": config_file, "state": state, "database": database, "host": host}
+    flags |= {"port": None if port is None else str(port)}
+    given = [(f"--{name}", str(value)) for name, value in flags.items() if value is not None]
+    start.run_all(config, [word for pair in given for word in pair])
 
 
 def needs_server() -> None:

@@ -18,6 +18,7 @@ from countwise.reports.verification import answer_page
 from countwise.verification.answer import LEVEL, Answer, answer, disagreements, recompute
 from countwise.verification.mechanisms import MECHANISMS
 from countwise.verification.planner import ABOUT, Power, Rehearsal, Setting, power, rehearse
+from countwise.verification.receipt import check_receipt
 from countwise.verification.records import read_records
 from countwise.verification.request import (
     Request,
@@ -130,7 +131,9 @@ def data(
 
 @app.command("recompute", epilog="Example: countwise verify recompute answer.json")
 def recompute_(
-    file: Annotated[Path, typer.Argument(metavar="ANSWER", help="An answer in JSON.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="ANSWER", help="An answer, or a signed receipt, in JSON.")
+    ],
     page: Page = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -142,6 +145,9 @@ def recompute_(
         raise AnswerError(f"{file}: there is no such file.") from None
     except (ValueError, RecursionError):
         raise AnswerError(f"{file}: not an answer in JSON.") from None
+    if isinstance(stated, dict) and "receipt" in stated:
+        _give(check_receipt(stated), None, page, overwrite, json)
+        return
     again = recompute(stated)
     different = disagreements(stated, again)
     if different:

@@ -54,4 +54,4 @@ def reading(array: FloatArray | IntArray, kind: type) -> Any:
 
 def keep_in_memory() -> None:
     """From now on machine code is not written to disk: for a process that may not write."""
-    Cache.save_overload = lambda *_: None
+    Cache.save_overload = lambda *_: None  # type: ignore[method-assign]

@@ -39,7 +39,7 @@ class _Beneath(ctypes.Structure):
 def no_network() -> bool:
     """Leave the network; to be called before the process has threads. False where refused."""
     flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWUSER | CLONE_NEWNET
-    return _libc.unshare(flags) == 0
+    return int(_libc.unshare(flags)) == 0
 
 
 def die_with_parent() -> None:
@@ -77,7 +77,7 @@ def only_files(*, read: Iterable[Path], write: Iterable[Path] = ()) -> bool:
     for path in (*write, Path("/dev/null")):
         _allow(handle, path, handled)
     _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    done = _libc.syscall(RESTRICT_SELF, handle, 0) == 0
+    done = int(_libc.syscall(RESTRICT_SELF, handle, 0)) == 0
     os.close(handle)
     return done
 

@@ -1,4 +1,4 @@
-"""Machine code made ready before a process shuts itself in: every kind of request, on made-up rows."""
+"""Machine code made ready before a process shuts itself in, on made-up rows."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from countwise.verification.verify import verify
 SIZE = 400
 KINDS = (
     ('y ~ log(x) + poly(x, 2) + f where x > 1 and f = "p"', "log(x) > 0", "ols"),
-    ("y ~ x + f", "significant(x > 0, 0.05) and predict(x = 2, f = \"p\") > 0", "ols"),
+    ("y ~ x + f", 'significant(x > 0, 0.05) and predict(x = 2, f = "p") > 0', "ols"),
     ("y ~ x", "trend(x over t) > 0", "ols"),
     ("y ~ x", "x cut at 0, 1", "ols"),
     ("b ~ x", "x > 0", "logistic"),
@@ -52,8 +52,6 @@ def warm_up() -> None:
                 mechanism=mechanism,
             )  # fmt: skip
             answer(verify(records, request), request).to_dict()
-    setting = Setting(
-        partitions=20, epsilon=request.epsilon, mechanism="lattice", alpha=np.ones(3)
-    )
+    setting = Setting(partitions=20, epsilon=request.epsilon, mechanism="lattice", alpha=np.ones(3))
     power(setting, distance=1, repetitions=10, rng=rng)
     keep_in_memory()

@@ -91,7 +91,8 @@ class Computer:
             self.process = None
 
     def _send(self, message: Any) -> None:
-        assert self.process is not None and self.process.stdin is not None
+        assert self.process is not None
+        assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             self.process.stdin.flush()
@@ -99,7 +100,8 @@ class Computer:
             pass  # it is gone, which hearing nothing will show
 
     def _hear(self, *, until: float) -> dict[str, Any] | None:
-        assert self.process is not None and self.process.stdout is not None
+        assert self.process is not None
+        assert self.process.stdout is not None
         pipe, said = self.process.stdout.fileno(), b""
         while len(said) < RECORD:
             ready, _, _ = select.select([pipe], [], [], max(0.0, until - time.monotonic()))
