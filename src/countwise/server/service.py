@@ -12,8 +12,9 @@ Sign in:   service.sign_in(name, password, address) -> SignedIn (token, csrf, ac
            set_session(response, config, signed_in) and clear_session(response) of `http` put
            the cookie there and take it away; service.sign_out(token).
 Analyst:   service.datasets(actor) / dataset(actor, name) -> DatasetView; synthetic(actor, name)
-           -> Path; plan(actor, Ask) -> PlanView; rehearse(actor, Ask, repetitions)
-           -> RehearsalView; submit(actor, Ask, key) -> JobView (key: any text of the form's own,
+           -> Path; coefficients(actor, dataset, model) -> names a claim may use;
+           plan(actor, Ask) -> PlanView; rehearse(actor, Ask, repetitions) -> RehearsalView;
+           submit(actor, Ask, key) -> JobView (key: any text of the form's own,
            made when the form is shown, so that sending twice does not pay twice);
            job / jobs / cancel(actor, …) -> JobView; answer(actor, id) -> verification Answer
            (`.to_dict()`, `.sentences()`, and `reports.verification.charts(answer)` for the
@@ -74,6 +75,8 @@ from countwise.server.views import (
 from countwise.verification.answer import Answer
 from countwise.verification.answer import answer as make_answer
 from countwise.verification.canonical import query_hash
+from countwise.verification.design import design
+from countwise.verification.formula import parse_model
 from countwise.verification.planner import Setting, power, rehearse
 from countwise.verification.receipt import read_key, sign
 from countwise.verification.records import read_records
@@ -128,6 +131,11 @@ class Service:
     def synthetic(self, actor: Actor, name: str) -> Path:
         """The file of a data set's synthetic twin."""
         return self._dataset(actor, name).synthetic
+
+    def coefficients(self, actor: Actor, dataset: str, model: str) -> tuple[str, ...]:
+        """The names a claim about a model may use; knows the public schema only."""
+        schema = self._dataset(actor, dataset).schema
+        return design(parse_model(model, schema), schema).names
 
     def projects(self, actor: Actor) -> list[str]:
         """The projects the actor may charge."""
