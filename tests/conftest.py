@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from databases import new_database, postgres_server
 from needs import needs
+
+if TYPE_CHECKING:
+    from countwise.server.worker import Computer
 
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -32,3 +36,15 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
     return new_database(request.getfixturevalue("postgres_folder"))
+
+
+@pytest.fixture(scope="session")
+def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Computer"]:
+    """The process that reads confidential rows, for all tests of this process."""
+    from countwise.server.worker import Computer
+    from offices import example_config
+
+    made = Computer(example_config(tmp_path_factory.mktemp("computer"), ""))
+    made.start()
+    yield made
+    made.stop()

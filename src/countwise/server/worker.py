@@ -150,14 +150,21 @@ def one_slot(config: Config, ledger: Ledger, computer: Computer, name: str, star
     if work is None:
         return
     log("taken", worker=name, answer=work.answer)
-    noisy = computer.compute(work, until=work.slot - min(0.5, config.slot_seconds / 10))
-    if noisy is not None:
-        failpoint("compute.done")
-        jobs.store(ledger, work, noisy)
+    done = attempt(ledger, computer, work, until=work.slot - min(0.5, config.slot_seconds / 10))
     sleep_until(work.slot - 0.001)
-    if noisy is None:
+    if not done:
         jobs.give_up(ledger, work)
         log("not computed", level="error", worker=name, answer=work.answer)
+
+
+def attempt(ledger: Ledger, computer: Computer, work: jobs.Work, *, until: float) -> bool:
+    """Have the noisy counts computed and store them; false if there are none in time."""
+    noisy = computer.compute(work, until=until)
+    if noisy is None:
+        return False
+    failpoint("compute.done")
+    jobs.store(ledger, work, noisy)
+    return True
 
 
 def next_slot(now: float, seconds: float) -> float:

@@ -7,11 +7,13 @@ quotation marks. The prior is not in it, because it is used after the noise.
 import dataclasses
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from countwise.privacy.epsilon import written
+from countwise.verification.claims import Significant, Within
 from countwise.verification.request import Request
 
 LEFT_OUT = {"text"}
@@ -25,7 +27,7 @@ def canonical(request: Request, *, dataset: str, version: str) -> str:
             "version": version,
             "schema": _plain(request.schema),
             "model": _plain(request.model),
-            "claim": _plain(request.claim),
+            "claim": _plain(replace(request.claim, parts=tuple(map(_turned, request.claim.parts)))),
             "family": request.family,
             "epsilon": written(request.epsilon),
             "partitions": request.partitions,
@@ -40,6 +42,21 @@ def canonical(request: Request, *, dataset: str, version: str) -> str:
 def query_hash(request: Request, *, dataset: str, version: str) -> str:
     """The SHA-256 of the canonical form, by which stored answers are found."""
     return hashlib.sha256(canonical(request, dataset=dataset, version=version).encode()).hexdigest()
+
+
+def _turned(part: Within | Significant) -> Within | Significant:
+    """A comparison read so that its first coefficient counts positively: 1 < x is x > 1."""
+    contrast = part.quantity.contrast
+    leading = contrast[np.flatnonzero(contrast)[:1]]
+    if not isinstance(part, Within) or part.quantity.special or not (leading < 0).any():
+        return part
+    return Within(
+        quantity=replace(part.quantity, contrast=0.0 - contrast),
+        low=-part.high,
+        high=-part.low,
+        low_open=part.high_open,
+        high_open=part.low_open,
+    )
 
 
 def _plain(value: Any) -> Any:
