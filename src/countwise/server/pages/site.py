@@ -40,6 +40,7 @@ def refused(request: Request, status: int, message: str) -> Response:
     if status == 401:
         return _sign_in_first(request)
     title = TITLES.get(status, "Something went wrong")
+    message = "there is no such page." if message == "Not Found" else message
     return show("refused.html", None, status=status, title=title, message=message)
 
 
