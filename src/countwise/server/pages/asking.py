@@ -23,6 +23,7 @@ from countwise.server.pages.claimform import (
 from countwise.server.pages.shell import Posted, by_htmx, see, show, word
 from countwise.server.refusals import Conflict, NotThere, TooMany
 from countwise.server.service import Service
+from countwise.server.views import Ask
 from countwise.verification.answer import recompute
 
 router = APIRouter()
@@ -92,7 +93,7 @@ def submit(request: Request, service: Services, actor: Changing, posted: Posted)
     try:
         ask = form.ask()
         if word(posted, "seen") != fingerprint(ask):
-            found = {"notice": CHANGED, **_planned(service, actor, form)}
+            found = {"notice": CHANGED, **_plan(service, actor, ask)}
         else:
             return see(f"/jobs/{service.submit(actor, ask, form.key).id}")
     except REFUSED as problem:
@@ -113,11 +114,14 @@ def _planned(service: Service, actor: Actor, form: ClaimForm) -> dict[str, Any]:
         if given["model"]:
             found["coefficients"] = service.coefficients(actor, given["dataset"], given["model"])
         if form.begun:
-            ask = form.ask()
-            found |= {"plan": service.plan(actor, ask), "seen": fingerprint(ask)}
+            found |= _plan(service, actor, form.ask())
     except REFUSED as problem:
         found["form"] = form.wrong(problem)
     return found
+
+
+def _plan(service: Service, actor: Actor, ask: Ask) -> dict[str, Any]:
+    return {"plan": service.plan(actor, ask), "seen": fingerprint(ask)}
 
 
 def _page(
