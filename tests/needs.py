@@ -2,9 +2,6 @@
 
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,26 +22,3 @@ def postgres_programs() -> Path:
     folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     needs(bool(folders), "PostgreSQL (Debian's package postgresql)")
     return folders[-1]
-
-
-@contextmanager
-def postgres_server() -> Iterator[Path]:
-    """A PostgreSQL server of a test's own, behind a socket in the folder; its user is steward."""
-    programs = postgres_programs()
-    folder = Path(subprocess.check_output(["mktemp", "-d"], text=True).strip())
-    root = os.getuid() == 0
-    if root:
-        shutil.chown(folder, "postgres")
-
-    def run(command: str) -> None:
-        subprocess.run(["su", "postgres", "-c", command] if root else ["sh", "-c", command],
-                       check=True, stdout=subprocess.DEVNULL, timeout=60)  # fmt: skip
-
-    run(f"{programs}/initdb -D {folder}/data -A trust -U steward -N")
-    settings = f"-k {folder} -c listen_addresses="
-    run(f"{programs}/pg_ctl -D {folder}/data -w -l {folder}/log -o '{settings}' start")
-    try:
-        yield folder
-    finally:
-        run(f"{programs}/pg_ctl -D {folder}/data -m immediate stop")
-        shutil.rmtree(folder)

@@ -19,7 +19,7 @@ from countwise.tables.confidential import Confidential
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.reading import read_domain
 from countwise.tables.tabulate import Tabulation, as_text, tabulate
-from needs import postgres_server
+from databases import postgres_server
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis 12 on DuckDB 2

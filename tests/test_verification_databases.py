@@ -14,7 +14,7 @@ from countwise.verification.records import read_records
 from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
 from countwise.verification.verify import _outcomes, verify
-from needs import postgres_server
+from databases import postgres_server
 
 SCHEMA = schema_from_dict(
     {

@@ -7,7 +7,10 @@
     │   ├── ReleaseError      a folder that is not a release, or not a whole one
     │   ├── SchemaError       the public schema of a data set
     │   ├── RequestError      a model, filter or claim to be verified
-    │   └── AnswerError       a file that is not an answer to such a request
+    │   ├── AnswerError       a file that is not an answer to such a request
+    │   ├── ConfigError       the configuration of the server
+    │   └── LedgerError       a ledger that is not whole
+    ├── StorageError          exit code 1, a database that is locked, full or out of reach
     └── BudgetError           exit code 3, refused because the budget does not allow it
 
 A message says what is wrong, where, and what would be right. It never shows a count.
@@ -48,6 +51,18 @@ class RequestError(InputError):
 
 class AnswerError(InputError):
     """A file is not an answer, or its numbers are not those its noisy counts imply."""
+
+
+class ConfigError(InputError):
+    """A server can not start with this configuration."""
+
+
+class LedgerError(InputError):
+    """A ledger was tampered with, or is damaged."""
+
+
+class StorageError(CountwiseError):
+    """The database could not make a change; none was made."""
 
 
 class BudgetError(CountwiseError):

@@ -11,13 +11,17 @@ from countwise.cli import (
     convert,
     demo,
     infer,
+    ledger,
     plan,
+    receipt,
     release,
     reproduce,
     risk,
     tabulate,
     verify,
 )
+from countwise.cli import backup as backing
+from countwise.cli import serve as serving
 from countwise.errors import CountwiseError
 
 app = typer.Typer(
@@ -37,7 +41,11 @@ app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
 app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
 app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
 app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
+app.command("serve", epilog=serving.EXAMPLE)(serving.serve)
+app.command("backup", epilog=backing.EXAMPLE)(backing.backup)
 app.add_typer(audit.app, name="audit", epilog=audit.EXAMPLE)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(receipt.app, name="receipt")
 app.add_typer(risk.app, name="risk")
 app.add_typer(verify.app, name="verify")
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from countwise.cli import options
+from countwise.cli.charging import charged, paying
 from countwise.cli.console import err, out, print_json, print_table, progress, stages
 from countwise.cli.tabulate import make_tabulation
 from countwise.errors import PlanError
@@ -96,6 +97,16 @@ def release(
         bool,
         typer.Option("--fresh", help="Throw away what a stopped run of this output has kept."),
     ] = False,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Charge the loss to this ledger first (sqlite:///file, postgresql://…); exit "
+            "code 3 if its budget does not allow it."
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set of the ledger whose budget is charged.")
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -131,12 +142,13 @@ def release(
                 csv=csv,
                 runner=runner,
                 data_set=on_spark,
+                pay=paying(ledger, plan, dataset=dataset),
                 report=report,
             )
         print_streamed(streamed, folder, json=json)
         warn_about_rows(plan, records)
         return
-    with progress(STAGES) as tell:
+    with charged(ledger, plan, dataset=dataset) as drawing, progress(STAGES) as tell:
         if table is None:
             tell("counting records")
             confidential = tabulate(str(records), plan_tabulation(plan, domain), engine=engine)
@@ -150,6 +162,7 @@ def release(
                 cells_are_public=cells_are_public,
                 loader=options.make_layout(layout, total_code, domain=domain, by=plan.by),
             )
+        drawing()
         made = make_release(confidential, plan, tell=tell)
         made.save(folder, overwrite=overwrite, csv=csv, tell=tell)
     if json:

@@ -13,6 +13,7 @@ from countwise.errors import AnswerError
 from countwise.release.folder import whole
 from countwise.reports.verification import answer_page
 from countwise.verification.answer import Answer, disagreements, recompute
+from countwise.verification.receipt import check_receipt
 from countwise.verification.rules import RULES
 from countwise.verification.wording import LEVEL
 
@@ -20,7 +21,9 @@ EXAMPLE = "Example: countwise verify recompute answer.json"
 
 
 def recompute_answer(
-    file: Annotated[Path, typer.Argument(metavar="ANSWER", help="An answer in JSON.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="ANSWER", help="An answer, or a signed receipt, in JSON.")
+    ],
     page: Page = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
@@ -32,6 +35,9 @@ def recompute_answer(
         raise AnswerError(f"{file}: there is no such file.") from None
     except (ValueError, RecursionError):
         raise AnswerError(f"{file}: not an answer in JSON.") from None
+    if isinstance(stated, dict) and "receipt" in stated:
+        give(check_receipt(stated), None, page, overwrite, json)
+        return
     again = recompute(stated)
     different = disagreements(stated, again)
     if different:

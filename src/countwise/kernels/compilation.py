@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
+from numba.core.caching import Cache
 
 from countwise.arrays import FloatArray, IntArray
 
@@ -63,3 +64,8 @@ def reading(array: FloatArray | IntArray, kind: type) -> Any:
     view: Any = np.ascontiguousarray(array, dtype=kind).view()
     view.setflags(write=False)
     return view
+
+
+def keep_in_memory() -> None:
+    """From now on machine code is not written to disk: for a process that may not write."""
+    Cache.save_overload = lambda *_: None  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -33,8 +33,16 @@ from countwise.tables.cut import Cut
 from countwise.tables.hierarchy import Shape
 from countwise.tables.pieces import Pieces
 
+Pay = Callable[[str], AbstractContextManager[Callable[[], None]]]
+"""Pays for a run of that name; what it gives is called when noise was drawn."""
+
 MOST_WHOLE = 30_000_000
 """Cells up to which a method that looks at all of them is used in memory."""
+
+
+def for_nothing(_: str) -> AbstractContextManager[Callable[[], None]]:
+    """No ledger is charged."""
+    return nullcontext(lambda: None)
 
 
 def goes_by_pieces(plan: Plan) -> bool:
@@ -122,11 +130,13 @@ def release_by_pieces(
     csv: bool | None = None,
     runner: Runner = in_threads,
     data_set: bool = False,
+    pay: Pay = for_nothing,
     report: Report = unheard,
 ) -> Streamed:
     """Make a release folder, or finish one that an earlier run began.
 
-    With `data_set` the tables are folders of Parquet files, written where the pieces are.
+    With `data_set` the tables are folders of Parquet files, written where the pieces are. `pay`
+    is entered with a name that the run keeps when it is stopped, before any count is read.
     """
     refuse_existing(folder, overwrite=overwrite)
     method, reason = method_by_pieces(plan)
@@ -135,9 +145,11 @@ def release_by_pieces(
     with (
         opened(folder, identity=identity, settings=_settings(plan), fresh=fresh) as staging,
         _recoverable(folder, source, staging) as begun,
+        pay(staging.settings()["charge"]) as drawn,
     ):
         work = _work(source, plan, method, staging)
         _measure(source, work, Named(runner=runner, stage="measuring", report=report))
+        drawn()
         work = _with_sizes(work)
         _adjust(work, Named(runner=runner, stage="making counts add up", report=report))
         out = staging.folder / "out"
@@ -199,6 +211,7 @@ def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:
         "tie_key": entropy.word() if plan.ties == "random" else None,
         "adjust_key": [entropy.word() for _ in range(4)],
         "person_key": secrets.token_hex(16),
+        "charge": secrets.token_hex(16),
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from importlib.metadata import version
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -24,28 +25,32 @@ FAMILIES = {
 
 def answer_page(given: Answer) -> str:
     """The answer for a person to read; everything shown is computed from published fields."""
-    return render(
-        "verification.html",
-        title="Answer to a claim",
-        verdict=given.verdict[0].upper() + given.verdict[1:],
-        claim=given.asked.get("claim"),
-        model=given.asked.get("model"),
-        family=FAMILIES.get(str(given.asked.get("family")), ""),
-        rehearsal=given.rehearsal,
-        sentences=given.sentences()[1:],
-        epsilon=written(given.epsilon),
-        partitions=given.partitions,
-        above_half=probability(given.r.above_half),
-        error_rate="–" if given.error_rate is None else f"{given.error_rate:.0%}",
-        charts=charts(given),
-        level=f"{LEVEL:.0%}",
-        rows=_rows(given),
-        mechanism=given.mechanism,
-        meaning=given.meaning,
-        rules=RULES,
-        privacy=given.privacy,
-        version=version("countwise"),
-    )
+    return render("verification.html", **answer_facts(given))
+
+
+def answer_facts(given: Answer) -> dict[str, Any]:
+    """What the page says, for whoever puts it on a page of their own."""
+    return {
+        "title": "Answer to a claim",
+        "verdict": given.verdict[0].upper() + given.verdict[1:],
+        "claim": given.asked.get("claim"),
+        "model": given.asked.get("model"),
+        "family": FAMILIES.get(str(given.asked.get("family")), ""),
+        "rehearsal": given.rehearsal,
+        "sentences": given.sentences()[1:],
+        "epsilon": written(given.epsilon),
+        "partitions": given.partitions,
+        "above_half": probability(given.r.above_half),
+        "error_rate": "–" if given.error_rate is None else f"{given.error_rate:.0%}",
+        "charts": charts(given),
+        "level": f"{LEVEL:.0%}",
+        "rows": _rows(given),
+        "mechanism": given.mechanism,
+        "meaning": given.meaning,
+        "rules": RULES,
+        "privacy": given.privacy,
+        "version": version("countwise"),
+    }
 
 
 def charts(given: Answer) -> list[Mapping[str, str | Markup]]:

@@ -1,0 +1,45 @@
+"""A verification server from Python: see its data sets, plan, rehearse, ask, and check receipts.
+
+    client = Client("https://verify.example.org", key)
+    question = Question(dataset="workers", model="hours ~ age", claim="age > 0", epsilon="0.5")
+    print(client.plan(question).cost, client.rehearse(question).verdicts)
+    answered = client.wait(client.submit(question))
+    print(answered.answer.verdict, answered.receipt.check(public_key).r)
+
+A call that gets no answer is made again, and no call spends twice: a submission carries a key
+made once, by which the server knows it again.
+"""
+
+from countwise.client.asking import Client, NoAnswerError
+from countwise.client.calls import RefusedError, UnreachableError
+from countwise.client.results import (
+    Answered,
+    Budget,
+    Column,
+    Dataset,
+    Job,
+    Plan,
+    Power,
+    Question,
+    Receipt,
+    Rehearsal,
+    read_receipt,
+)
+
+__all__ = [
+    "Answered",
+    "Budget",
+    "Client",
+    "Column",
+    "Dataset",
+    "Job",
+    "NoAnswerError",
+    "Plan",
+    "Power",
+    "Question",
+    "Receipt",
+    "RefusedError",
+    "Rehearsal",
+    "UnreachableError",
+    "read_receipt",
+]

@@ -1,0 +1,179 @@
+"""What is asked of a server and what it says, as typed data."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from countwise.client.calls import RefusedError
+from countwise.errors import AnswerError
+from countwise.privacy.epsilon import Number, exact, written
+from countwise.verification.answer import Answer
+from countwise.verification.receipt import check_receipt
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A claim about a model of a data set, and the privacy it may cost."""
+
+    dataset: str
+    model: str
+    claim: str
+    epsilon: Number
+    partitions: int = 50
+    family: str = "ols"
+    mechanism: str = "lattice"
+    alpha: tuple[float, ...] = (1.0,)
+    project: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the server reads it; ε is exact."""
+        exactly = {"epsilon": written(exact(self.epsilon)), "alpha": list(self.alpha)}
+        return vars(self) | exactly
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """ε of a user, data set or project: in all, spent and left, as exact decimals."""
+
+    scope: str
+    name: str
+    cap: str
+    spent: str
+    left: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column's public facts."""
+
+    name: str
+    type: str
+    low: float | None
+    high: float | None
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set as the public knows it."""
+
+    name: str
+    version: str
+    title: str
+    persons: int | None
+    columns: tuple[Column, ...]
+    budget: Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """Chances of the verdicts if the estimate is so many standard errors beyond the threshold."""
+
+    distance: float
+    supported: float
+    contradicted: float
+    undecided: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What asking would cost and could tell; `stored` if the answer was paid for before."""
+
+    cost: str
+    stored: bool
+    allowed: bool
+    budgets: tuple[Budget, ...]
+    outcomes: tuple[str, ...]
+    power: tuple[Power, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsal:
+    """The question asked of synthetic data: shares of the verdicts, and the last answer."""
+
+    repetitions: int
+    verdicts: Mapping[str, float]
+    answer: Answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A submission: queued, running, answered, failed or cancelled."""
+
+    id: str
+    status: str
+    cost: str
+    created: float
+    released_at: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """An answer with its charge, signed by the office that gave it."""
+
+    fields: Mapping[str, Any]
+
+    def check(self, public_key: str | None = None) -> Answer:
+        """The answer, if signature and posterior are right; offline, and refused otherwise.
+
+        Without the office's public key a receipt only proves to be whole.
+        """
+        return check_receipt(self.fields, trusted=public_key)
+
+    def save(self, path: str | Path) -> None:
+        """Keep it in a file, which `countwise receipt check` reads."""
+        Path(path).write_text(json.dumps(self.fields, indent=1) + "\n", encoding="utf-8")
+
+
+def read_receipt(path: str | Path) -> Receipt:
+    """A receipt in a file; `check` says whether it is a good one."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AnswerError(f"{path}: there is no such file.") from None
+    except ValueError:
+        raise AnswerError(f"{path}: not a receipt in JSON.") from None
+    return Receipt(fields=found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """A job with its answer, computed here from the receipt's noisy counts."""
+
+    job: Job
+    answer: Answer
+    receipt: Receipt
+
+
+def read(kind: type[Result], data: Any, **known: Any) -> Result:
+    """A result from the server's JSON; fields that only a later server has are passed over."""
+    try:
+        wanted = [each.name for each in fields(kind) if each.name not in known]  # type: ignore[arg-type]
+        return kind(**{name: data[name] for name in wanted}, **known)
+    except (KeyError, TypeError):
+        raise RefusedError(
+            f"the server's answer is not a {kind.__name__} as this client knows it.",
+            status=200,
+            code="unknown",
+        ) from None
+
+
+def read_dataset(data: Any) -> Dataset:
+    """A data set from the server's JSON."""
+    columns = (read(Column, each, levels=tuple(each["levels"])) for each in data["columns"])
+    return read(Dataset, data, columns=tuple(columns), budget=read(Budget, data["budget"]))
+
+
+def read_plan(data: Any) -> Plan:
+    """A plan from the server's JSON."""
+    return read(
+        Plan,
+        data,
+        budgets=tuple(read(Budget, each) for each in data["budgets"]),
+        outcomes=tuple(data["outcomes"]),
+        power=tuple(read(Power, each) for each in data["power"]),
+    )

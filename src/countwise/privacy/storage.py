@@ -1,0 +1,133 @@
+"""Databases behind the ledger: SQLite in a file, or PostgreSQL, opened so that writers take turns.
+
+SQLite runs in WAL mode with `synchronous=FULL`: a commit that returned survives a loss of power.
+A writing transaction starts with BEGIN IMMEDIATE, so there is one writer at a time. On PostgreSQL
+a writing transaction first takes one advisory lock for its length; under READ COMMITTED each
+statement after it sees everything earlier writers committed. Both make writing serial.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from countwise.errors import InputError, StorageError
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy import event, exc
+except ImportError:
+    raise InputError(
+        "the ledger and the server need SQLAlchemy. To fix: pip install 'countwise[server]'"
+    ) from None
+
+LOCK = 0x636F756E74776973  # "countwis": the advisory lock of PostgreSQL that writers hold
+WRITING = "countwise_writing"
+WAIT_SECONDS = 15.0
+
+
+def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.Engine:
+    """An engine for sqlite:///file or postgresql://…; a writer waits its turn for `wait` s."""
+    try:
+        parsed = sa.make_url(url)
+    except exc.ArgumentError:
+        raise InputError(_not_a_url(url)) from None
+    kind = parsed.get_backend_name()
+    if kind == "sqlite":
+        return _sqlite(parsed, wait)
+    if kind not in ("postgresql", "postgres"):
+        raise InputError(_not_a_url(parsed.render_as_string(hide_password=True)))
+    try:
+        return sa.create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            pool_size=pool,
+            max_overflow=pool,
+            pool_pre_ping=True,
+            pool_timeout=wait,
+            connect_args={
+                "connect_timeout": max(2, round(wait)),
+                "options": f"-c lock_timeout={round(wait * 1000)}",
+            },
+        )
+    except ImportError:
+        raise InputError(
+            "PostgreSQL needs psycopg. To fix: pip install 'countwise[server]'"
+        ) from None
+
+
+def _not_a_url(url: str) -> str:
+    return (
+        f"{url!r} is not a database this can use. To fix, write sqlite:///file.db or "
+        "postgresql://user@host/name."
+    )
+
+
+def _sqlite(url: sa.URL, wait: float) -> sa.Engine:
+    if not url.database or url.database == ":memory:":
+        raise InputError("a ledger must outlive the program: name a file, as in sqlite:///file.db.")
+    Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = sa.create_engine(
+        url.set(drivername="sqlite+pysqlite"),
+        connect_args={"timeout": wait, "check_same_thread": False},
+        pool_size=20,
+        max_overflow=40,
+        pool_timeout=wait,
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions are begun below, not by the driver
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        writing = connection.get_execution_options().get(WRITING, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    return engine
+
+
+@contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """One transaction that no other writer runs beside; all of it is stored, or none."""
+    with (
+        _told(),
+        engine.connect().execution_options(**{WRITING: True}) as connection,
+        connection.begin(),
+    ):
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+        yield connection
+
+
+@contextmanager
+def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A transaction that only reads."""
+    with _told(), engine.connect() as connection, connection.begin():
+        yield connection
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Faults of the database in plain words; its own message could hold values."""
+    try:
+        yield
+    except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as problem:
+        raise StorageError(_reason(str(getattr(problem, "orig", "")))) from None
+
+
+def _reason(message: str) -> str:
+    for sign, words in (
+        ("locked", "the database is in use by another writer and did not come free in time"),
+        ("lock timeout", "the database is in use by another writer and did not come free in time"),
+        ("full", "the disk of the database is full"),
+        ("No space left", "the disk of the database is full"),
+        ("readonly", "the database can not be written"),
+        ("disk I/O", "the disk of the database can not be used"),
+        ("unable to open", "the database can not be opened"),
+    ):
+        if sign in message:
+            return f"{words}; the change was not made. Try again later."
+    return "the database does not answer; the change was not made. Try again later."

@@ -1,0 +1,206 @@
+"""The web application: routes put together, refusals as answers, headers, logs, health."""
+
+import time
+from collections import Counter
+from importlib.metadata import version
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from countwise.errors import CountwiseError, StorageError
+from countwise.privacy.storage import open_engine, reading
+from countwise.server import api, pages
+from countwise.server.config import Config
+from countwise.server.http import Caller, Services
+from countwise.server.logs import log
+from countwise.server.refusals import status_of
+from countwise.server.service import Service
+from countwise.server.stewardship import Stewardship
+from countwise.server.tables import answers, workers
+from countwise.server.views import HealthView
+
+LARGEST_BODY = 65_536
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
+    """The application on a database whose tables are up to date."""
+    app = FastAPI(
+        title="countwise",
+        version=version("countwise"),
+        description="Ask whether a finding holds in confidential data.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    engine = engine or open_engine(config.url, wait=config.wait_seconds)
+    app.state.config, app.state.engine = config, engine
+    app.state.service = Service(config, engine)
+    app.state.stewardship = Stewardship(config, engine)
+    app.state.requests = Counter[tuple[str, str, int]]()
+    app.add_exception_handler(CountwiseError, _refused)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _fault)
+    app.include_router(api.router)
+    app.include_router(api.stewards)
+    app.add_api_route("/health", health, response_model=HealthView, responses=api.REFUSALS)
+    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, responses=api.REFUSALS)
+    app.include_router(pages.router)
+    app.add_middleware(Envelope, requests=app.state.requests)
+    return app
+
+
+class Envelope:
+    """Around every request: a size limit, security headers, a log line, and a count."""
+
+    def __init__(self, app: ASGIApp, requests: Counter[tuple[str, str, int]]) -> None:
+        self.app, self.requests = app, requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        start, identity, status = time.monotonic(), uuid4().hex, 500
+        private = scope["path"].startswith(("/api", "/metrics", "/health"))
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                extra = HEADERS | {"X-Request-Id": identity}
+                names = {name.lower() for name, _ in message["headers"]}
+                if private or b"cache-control" not in names:
+                    extra |= {"Cache-Control": "no-store"}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.lower().encode(), value.encode()) for name, value in extra.items()),
+                ]
+            await send(message)
+
+        size = dict(scope["headers"]).get(b"content-length", b"0")
+        if not size.isdigit() or int(size) > LARGEST_BODY:
+            refusal = problem(413, "too_large", f"at most {LARGEST_BODY} bytes may be sent.")
+            await refusal(scope, receive, sending)
+        else:
+            await self.app(scope, _limited(receive), sending)
+        route = getattr(scope.get("route"), "path", "none")
+        self.requests[scope["method"], route, status] += 1
+        log(
+            "request",
+            id=identity,
+            method=scope["method"],
+            route=route,
+            status=status,
+            milliseconds=round(1000 * (time.monotonic() - start), 1),
+        )
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body without a declared length is cut off where it gets too long."""
+    got = 0
+
+    async def receiving() -> Message:
+        nonlocal got
+        message = await receive()
+        got += len(message.get("body", b""))
+        if got > LARGEST_BODY:
+            raise HTTPException(413, f"at most {LARGEST_BODY} bytes may be sent.")
+        return message
+
+    return receiving
+
+
+def problem(status: int, code: str, message: str) -> JSONResponse:
+    """A refusal as JSON."""
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+
+def _say(request: Request, status: int, code: str, message: str) -> Response:
+    if request.url.path.startswith(("/api/", "/health", "/metrics")):
+        return problem(status, code, message)
+    return pages.refused(request, status, message)
+
+
+def _refused(request: Request, exception: Exception) -> Response:
+    assert isinstance(exception, CountwiseError)
+    status, code, message = status_of(exception)
+    if status >= 500:
+        log("refused", level="error", kind=type(exception).__name__, status=status)
+    response = _say(request, status, code, message)
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if status in (429, 503):
+        response.headers["Retry-After"] = "60" if status == 429 else "5"
+    return response
+
+
+def _invalid(request: Request, exception: Exception) -> Response:
+    assert isinstance(exception, RequestValidationError)
+    first: dict[str, Any] = next(iter(exception.errors()), {"loc": (), "msg": "not usable"})
+    place = ".".join(str(each) for each in first["loc"][:6])[:200]
+    place = place.encode("ascii", "replace").decode()
+    return _say(request, 422, "input", f"{place}: {first['msg'][:300]}")
+
+
+def _http(request: Request, exception: Exception) -> Response:
+    assert isinstance(exception, HTTPException)
+    response = _say(request, exception.status_code, "http", str(exception.detail))
+    response.headers.update(exception.headers or {})
+    return response
+
+
+def _fault(request: Request, exception: Exception) -> Response:
+    log("fault", level="error", kind=type(exception).__name__)
+    return _say(request, 500, "fault", "a fault of ours; nothing was released.")
+
+
+def health(service: Services, response: Response) -> HealthView:
+    """Whether the server can work: 200 if so, 503 if not."""
+    since = time.time() - 3 * service.config.slot_seconds - 5
+    try:
+        with reading(service.engine) as connection:
+            alive = connection.scalar(
+                sa.select(sa.func.count()).select_from(workers).where(workers.c.seen > since)
+            )
+    except StorageError:
+        alive = None
+    response.status_code = 200 if alive else 503
+    return HealthView(
+        status="ok" if alive else "degraded",
+        database=alive is not None,
+        workers=alive or 0,
+        version=version("countwise"),
+    )
+
+
+def metrics(request: Request, service: Services, actor: Caller) -> PlainTextResponse:
+    """Counts for Prometheus: requests, and answers by state. No time that depends on data."""
+    actor.need("metrics")
+    lines = ["# TYPE countwise_requests_total counter"]
+    for (method, route, status), count in sorted(request.app.state.requests.items()):
+        labels = f'method="{method}",route="{route}",status="{status}"'
+        lines.append(f"countwise_requests_total{{{labels}}} {count}")
+    lines.append("# TYPE countwise_answers gauge")
+    by_state = sa.select(answers.c.state, sa.func.count()).group_by(answers.c.state)
+    with reading(service.engine) as connection:
+        for state, count in connection.execute(by_state):
+            shown = "running" if state == "computed" else state
+            lines.append(f'countwise_answers{{state="{shown}"}} {count}')
+    return PlainTextResponse("\n".join(lines) + "\n")

@@ -1,0 +1,67 @@
+"""A copy of the database, made while the server runs."""
+
+import shutil
+import sqlite3
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from countwise.errors import ConfigError, InputError, LedgerError, StorageError
+from countwise.privacy.chain import check
+from countwise.privacy.ledger import Ledger
+from countwise.privacy.storage import open_engine
+from countwise.server.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backup:
+    """The file that was written, and how many entries its ledger has, if it was looked at."""
+
+    file: str
+    entries: int | None
+
+
+def back_up(config: Config, folder: Path) -> Backup:
+    """Copy the database into a folder: SQLite by its own backup, PostgreSQL by pg_dump.
+
+    The key that signs receipts is copied too; keep the folder as secret as the original.
+    """
+    if config.signing_key.is_file():
+        shutil.copy2(config.signing_key, folder / "signing.key")
+    url = sa.make_url(config.url)
+    if url.get_backend_name() != "sqlite":
+        return Backup(file=_dump(url, folder), entries=None)
+    if not url.database or not Path(url.database).is_file():
+        raise InputError(f"{url.database}: there is no such database.")
+    source, copy = sqlite3.connect(url.database), sqlite3.connect(folder / "countwise.db")
+    try:
+        source.backup(copy)
+    except sqlite3.Error:
+        raise StorageError("the database could not be copied. Try again later.") from None
+    finally:
+        source.close()
+        copy.close()
+    engine = open_engine(f"sqlite:///{folder / 'countwise.db'}")
+    with Ledger(engine).reading() as book:
+        found = check(book.all())
+    engine.dispose()
+    if found.flaws:
+        raise LedgerError("the ledger is not whole; countwise ledger check says where.")
+    return Backup(file="countwise.db", entries=found.length)
+
+
+def _dump(url: sa.URL, folder: Path) -> str:
+    program = shutil.which("pg_dump")
+    if program is None:
+        raise ConfigError("pg_dump is not installed. To fix, install PostgreSQL's client programs.")
+    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    done = subprocess.run(
+        [program, "--format=custom", f"--file={folder / 'countwise.dump'}", f"--dbname={plain}"],
+        check=False,
+        capture_output=True,
+    )
+    if done.returncode != 0:
+        raise StorageError("pg_dump could not copy the database.")
+    return "countwise.dump"

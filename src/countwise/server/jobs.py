@@ -1,0 +1,217 @@
+"""The queue: an answer is charged for, queued, computed by a worker, and released at a slot's end.
+
+Time is cut into slots of fixed length. A worker takes work at the start of a slot and nothing
+else until its end; when the answer may be seen is fixed then, so no time that can be watched
+depends on data. Every step is one transaction that moves the answer and its charge together:
+
+    queued (reserved) ─▶ running (reserved) ─▶ computed ─▶ released
+                             └─▶ burnt           └─▶ burnt
+
+Why a crash gives nothing away: noise is drawn in a process without network, disk or database;
+the noisy counts reach the world only through the transaction that stores them. A worker that
+dies before it took its noise along, unseen by anyone, and the charge stands; so the answer may be
+computed anew and is still the only one from its charge. A worker thought dead that comes back
+finds that the claim is no longer its own and its noise is thrown away. Once stored, counts are
+never drawn again. After a few attempts, or a failure while computing, the charge is burnt.
+"""
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from countwise.privacy.ledger import Book, Ledger
+from countwise.privacy.ledger import Scope as Account
+from countwise.server.failpoints import failpoint
+from countwise.server.refusals import Conflict, NotThere
+from countwise.server.tables import answers, jobs, workers
+
+QUEUED, RUNNING, COMPUTED = "queued", "running", "computed"
+RELEASED, BURNT, RETURNED = "released", "burnt", "returned"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What a worker has to do: whose claim it is, what was asked, and when the slot ends."""
+
+    answer: str
+    claim: str
+    dataset: str
+    request: Mapping[str, Any]
+    slot: float
+
+
+def enqueue(
+    book: Book,
+    *,
+    user: str,
+    key: str,
+    fingerprint: str,
+    asked: Mapping[str, Any],
+    dataset: str,
+    query: str,
+    amount: int,
+    accounts: Mapping[Account, str],
+) -> str:
+    """The job of a submission: the one with the same key, or a new one, charged if need be.
+
+    An answer that stands, or is on its way, to the same query is shared at no cost.
+    """
+    base = book.connection
+    known = base.execute(sa.select(jobs).where(jobs.c.user == user, jobs.c.key == key)).first()
+    if known is not None:
+        if known.fingerprint != fingerprint:
+            raise Conflict("this idempotency key was used for another submission.")
+        return str(known.id)
+    same = (answers.c.dataset == dataset) & (answers.c.query == query)
+    answer, cost = base.scalar(sa.select(answers.c.id).where(same)), 0
+    if answer is None:
+        answer, cost = uuid4().hex, amount
+        entry = book.reserve(answer, amount, accounts, note=f"query {query}")
+        failpoint("submit.charged")
+        base.execute(
+            sa.insert(answers).values(
+                id=answer,
+                dataset=dataset,
+                query=query,
+                request=json.dumps(asked),
+                state=QUEUED,
+                created=time.time(),
+                place=entry.seq,
+                entry_hash=entry.hash,
+                attempts=0,
+            )
+        )
+    job = uuid4().hex
+    base.execute(
+        sa.insert(jobs).values(
+            id=job,
+            user=user,
+            answer=answer,
+            asked=json.dumps(asked),
+            key=key,
+            fingerprint=fingerprint,
+            micro=cost,
+            created=time.time(),
+            cancelled=False,
+        )
+    )
+    return job
+
+
+def take(
+    ledger: Ledger, worker: str, *, start: float, slot_seconds: float, attempts: int
+) -> Work | None:
+    """At the start of a slot: release what is due, look after the orphans, take the next work."""
+    with ledger.writing() as book:
+        base = book.connection
+        gone = base.execute(
+            sa.update(workers).where(workers.c.id == worker).values(seen=time.time())
+        )
+        if gone.rowcount == 0:
+            base.execute(sa.insert(workers).values(id=worker, seen=time.time()))
+        _adopt(book, before=start - slot_seconds, attempts=attempts)
+        found = base.execute(
+            sa.select(answers).where(answers.c.state == QUEUED).order_by(answers.c.place).limit(1)
+        ).first()
+        if found is None:
+            return None
+        claim, slot = uuid4().hex, start + slot_seconds
+        _set(base, found.id, state=RUNNING, claim=claim, attempts=found.attempts + 1, slot=slot)
+        failpoint("claim.written")
+    failpoint("claim.committed")
+    return Work(
+        answer=found.id,
+        claim=claim,
+        dataset=found.dataset,
+        request=json.loads(found.request),
+        slot=slot,
+    )
+
+
+def _adopt(book: Book, *, before: float, attempts: int) -> None:
+    """Answers whose worker did not come back a whole slot after its time: again, or burnt."""
+    lost = sa.select(answers).where(answers.c.state == RUNNING, answers.c.slot <= before)
+    for row in book.connection.execute(lost).all():
+        if row.attempts >= attempts:
+            _burn(book, row.id, note=f"lost {row.attempts} times")
+        else:
+            _set(book.connection, row.id, state=QUEUED, claim=None, slot=None)
+
+
+def store(ledger: Ledger, work: Work, noisy: list[float]) -> bool:
+    """Keep the noisy counts; false if the claim is no longer this worker's, and they are lost."""
+    with ledger.writing() as book:
+        if not _mine(book, work):
+            return False
+        book.advance(work.answer, "computed")
+        _set(book.connection, work.answer, state=COMPUTED, noisy=json.dumps(noisy))
+        failpoint("store.written")
+    failpoint("store.committed")
+    return True
+
+
+def give_up(ledger: Ledger, work: Work) -> None:
+    """The answer could not be computed: what it cost stays spent. Comes at the slot's end."""
+    with ledger.writing() as book:
+        if _mine(book, work):
+            _burn(book, work.answer, note="could not be computed")
+
+
+def release_due(ledger: Ledger, now: float) -> int:
+    """Let answers be seen whose slot is over; how many."""
+    due = sa.select(answers.c.id).where(answers.c.state == COMPUTED, answers.c.slot <= now)
+    with ledger.reading() as book:
+        if book.connection.execute(due.limit(1)).first() is None:
+            return 0
+    with ledger.writing() as book:
+        names = list(book.connection.scalars(due.order_by(answers.c.place)))
+        for name in names:
+            book.advance(name, "released")
+            _set(book.connection, name, state=RELEASED)
+        failpoint("release.written")
+    failpoint("release.committed")
+    return len(names)
+
+
+def cancel(ledger: Ledger, job: str, user: str) -> None:
+    """Give a job up. Only if no worker ever took it is its charge returned."""
+    with ledger.writing() as book:
+        base = book.connection
+        row = base.execute(sa.select(jobs).where(jobs.c.id == job, jobs.c.user == user)).first()
+        if row is None:
+            raise NotThere("there is no such job.")
+        if row.cancelled:
+            return
+        answer = base.execute(sa.select(answers).where(answers.c.id == row.answer)).one()
+        if answer.state in (RELEASED, BURNT):
+            raise Conflict("the job is over; it can not be cancelled.")
+        base.execute(sa.update(jobs).where(jobs.c.id == job).values(cancelled=True))
+        others = sa.select(jobs.c.id).where(jobs.c.answer == answer.id, ~jobs.c.cancelled)
+        if base.execute(others.limit(1)).first() is None:
+            if answer.state == QUEUED and answer.attempts == 0:
+                book.advance(answer.id, "returned", note="cancelled before any row was read")
+                _set(base, answer.id, state=RETURNED, query=None)
+            else:
+                _burn(book, answer.id, note="cancelled")
+        failpoint("cancel.written")
+
+
+def _mine(book: Book, work: Work) -> bool:
+    mine = sa.select(answers.c.id).where(
+        answers.c.id == work.answer, answers.c.claim == work.claim, answers.c.state == RUNNING
+    )
+    return book.connection.execute(mine).first() is not None
+
+
+def _burn(book: Book, answer: str, *, note: str) -> None:
+    book.advance(answer, "burnt", note=note)
+    _set(book.connection, answer, state=BURNT, query=None, claim=None, noisy=None)
+
+
+def _set(connection: sa.Connection, answer: str, **values: Any) -> None:
+    connection.execute(sa.update(answers).where(answers.c.id == answer).values(**values))

@@ -1,0 +1,99 @@
+"""A steward's pages of data sets and budgets: what is left, and giving more."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from countwise.errors import InputError
+from countwise.server.accounts import Actor
+from countwise.server.api import PathName, Scope
+from countwise.server.http import Caller, Changing, Stewardships
+from countwise.server.pages.shell import Posted, see, show, word
+from countwise.server.refusals import NotThere
+from countwise.server.stewardship import MOST_ROWS, Stewardship
+
+router = APIRouter(prefix="/steward")
+SHOWN = 50
+
+
+@router.get("")
+def overview(request: Request, steward: Stewardships, actor: Caller) -> Response:
+    """Data sets, and the budget of every account."""
+    return show(
+        "steward.html",
+        actor,
+        request=request,
+        datasets=steward.datasets(actor),
+        budgets=steward.balances(actor),
+    )
+
+
+@router.get("/datasets/{name}")
+def dataset(request: Request, steward: Stewardships, actor: Caller, name: PathName) -> Response:
+    """What is public about a data set, open to the steward's account or not."""
+    found = [each for each in steward.datasets(actor) if each.name == name]
+    if not found:
+        raise NotThere("there is no such data set.")
+    users = [each for each in steward.users(actor) if name in each.datasets]
+    return show("steward_dataset.html", actor, request=request, dataset=found[0], users=users)
+
+
+@router.get("/budgets/{scope}/{name}")
+def budget(
+    request: Request, steward: Stewardships, actor: Caller, scope: Scope, name: PathName
+) -> Response:
+    """One budget with its entries in the ledger."""
+    return _page(request, steward, actor, scope, name)
+
+
+@router.post("/budgets/{scope}/{name}/grant")
+def grant(
+    request: Request, steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
+    form: Posted,
+) -> Response:  # fmt: skip
+    """More budget."""
+    try:
+        steward.grant(actor, scope, name, word(form, "epsilon", longest=100))
+    except InputError as problem:
+        return _page(request, steward, actor, scope, name, grant_error=str(problem))
+    return see(f"/steward/budgets/{scope}/{name}?done=granted")
+
+
+@router.post("/budgets/{scope}/{name}/cap")
+def cap(
+    request: Request, steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
+    form: Posted,
+) -> Response:  # fmt: skip
+    """What may be spent in all."""
+    try:
+        steward.set_cap(actor, scope, name, word(form, "epsilon", longest=100))
+    except InputError as problem:
+        return _page(request, steward, actor, scope, name, cap_error=str(problem))
+    return see(f"/steward/budgets/{scope}/{name}?done=cap")
+
+
+def _page(
+    request: Request,
+    steward: Stewardship,
+    actor: Actor,
+    scope: Scope,
+    name: str,
+    *,
+    grant_error: str = "",
+    cap_error: str = "",
+) -> Response:
+    found = [e for e in steward.balances(actor) if (e.scope, e.name) == (scope, name)]
+    if not found:
+        raise NotThere("there is no such budget.")
+    of: dict[str, Any] = {scope: name}
+    return show(
+        "steward_budget.html",
+        actor,
+        request=request,
+        status=422 if grant_error or cap_error else 200,
+        budget=found[0],
+        entries=steward.entries(actor, limit=MOST_ROWS, **of)[::-1][:SHOWN],
+        grant_error=grant_error,
+        cap_error=cap_error,
+    )

@@ -1,0 +1,347 @@
+"""What the server does, in plain Python: the JSON API and the pages call these and nothing else.
+
+Interfaces for the page
+-----------------------
+`create_app(config)` puts a `Service` at `request.app.state.service` and a `Stewardship` at
+`request.app.state.stewardship`; in a route, take `service: Services` and `actor: Caller` from
+`countwise.server.http` (`Caller` is whoever signed in, refused with 401 otherwise; `MaybeCaller`
+is None instead), and `Changing` for a POST: it also checks the CSRF token, which a form carries
+as the field `csrf_token` and htmx as the header `X-CSRF-Token`. The token is `actor.csrf`.
+
+Sign in:   service.sign_in(name, password, address) -> SignedIn (token, csrf, actor, expires);
+           set_session(response, config, signed_in) and clear_session(response) of `http` put
+           the cookie there and take it away; service.sign_out(token).
+Analyst:   service.datasets(actor) / dataset(actor, name) -> DatasetView; synthetic(actor, name)
+           -> Path; coefficients(actor, dataset, model) -> names a claim may use;
+           plan(actor, Ask) -> PlanView; rehearse(actor, Ask, repetitions) -> RehearsalView;
+           submit(actor, Ask, key) -> JobView (key: any text of the form's own,
+           made when the form is shown, so that sending twice does not pay twice);
+           job / jobs / cancel(actor, …) -> JobView; answer(actor, id) -> verification Answer
+           (`.to_dict()`, `.sentences()`, and `reports.verification.charts(answer)` for the
+           picture); receipt(actor, id) -> dict; budgets(actor) -> BalanceViews;
+           projects(actor) -> names; keys(actor), new_key(actor, …), revoke_key(actor, id);
+           change_password(actor, old, new).
+Steward:   methods of `Stewardship`, all of which take the actor first: users, add_user,
+           set_disabled, set_password, allow, projects, join, balances, set_cap, grant, keys,
+           revoke_key, events (the audit log, filtered; `export` as CSV text), entries (the
+           ledger), datasets, jobs.
+
+Refusals are `CountwiseError`s; `refusals.status_of` gives status, code and message, and the app
+already turns them into JSON for `/api` and, for anything else, calls `pages.refused(request,
+status, message)`. Times are seconds of the epoch; amounts of ε are exact decimals as text.
+"""
+
+import hashlib
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from countwise.errors import InputError
+from countwise.privacy.ledger import Ledger, in_epsilon, micro
+from countwise.privacy.ledger import Scope as Account
+from countwise.privacy.storage import reading, writing
+from countwise.progress import silent
+from countwise.server import accounts, jobs
+from countwise.server.accounts import Actor, SignedIn
+from countwise.server.config import Config, Dataset
+from countwise.server.events import note
+from countwise.server.failpoints import failpoint
+from countwise.server.refusals import Conflict, Forbidden, NotThere
+from countwise.server.tables import access, answers, api_keys, members
+from countwise.server.tables import jobs as job_table
+from countwise.server.views import (
+    Ask,
+    BalanceView,
+    DatasetView,
+    JobView,
+    KeyView,
+    NewKeyView,
+    PlanView,
+    PowerView,
+    RehearsalView,
+    balance_view,
+    dataset_view,
+    job_view,
+    key_view,
+    read_ask,
+    stored_ask,
+)
+from countwise.verification.answer import Answer
+from countwise.verification.answer import answer as make_answer
+from countwise.verification.canonical import query_hash
+from countwise.verification.design import design
+from countwise.verification.formula import parse_model
+from countwise.verification.planner import Setting, power, rehearse
+from countwise.verification.receipt import read_key, sign
+from countwise.verification.records import read_records
+from countwise.verification.request import Request
+
+DISTANCES = (1.0, 2.0, 4.0, 8.0)
+MOST_REHEARSALS = 20
+LONGEST_KEY = 100
+
+
+class Service:
+    """What an analyst may do."""
+
+    def __init__(self, config: Config, engine: sa.Engine) -> None:
+        self.config, self.engine, self.ledger = config, engine, Ledger(engine)
+        self._rehearsing = threading.Semaphore(2)
+        self.signing_key = read_key(config.signing_key)
+
+    def sign_in(self, name: str, password: str, address: str) -> SignedIn:
+        """A session for the right name and password."""
+        made = accounts.sign_in(self.engine, self.config, name, password, address)
+        note(self.engine, name, "signed in")
+        return made
+
+    def sign_out(self, token: str) -> None:
+        """End a session."""
+        accounts.sign_out(self.engine, token)
+
+    def change_password(self, actor: Actor, old: str, new: str) -> None:
+        """Another password, for whoever knows the old one; all sessions end."""
+        if not actor.in_session:
+            raise Forbidden("a password is changed by a person who signed in.")
+        accounts.change_password(self.engine, self.config, actor.name, old, new)
+        note(self.engine, actor.name, "changed password")
+
+    def datasets(self, actor: Actor) -> list[DatasetView]:
+        """The data sets the actor may use."""
+        actor.need("read")
+        with self.ledger.reading() as book:
+            allowed = book.connection.scalars(
+                sa.select(access.c.dataset).where(access.c.user == actor.name)
+            )
+            found = sorted(set(allowed) & set(self.config.datasets))
+            return [dataset_view(book, self.config.datasets[name]) for name in found]
+
+    def dataset(self, actor: Actor, name: str) -> DatasetView:
+        """One of them."""
+        known = self._dataset(actor, name)
+        with self.ledger.reading() as book:
+            return dataset_view(book, known)
+
+    def synthetic(self, actor: Actor, name: str) -> Path:
+        """The file of a data set's synthetic twin."""
+        return self._dataset(actor, name).synthetic
+
+    def coefficients(self, actor: Actor, dataset: str, model: str) -> tuple[str, ...]:
+        """The names a claim about a model may use; knows the public schema only."""
+        schema = self._dataset(actor, dataset).schema
+        return design(parse_model(model, schema), schema).names
+
+    def projects(self, actor: Actor) -> list[str]:
+        """The projects the actor may charge."""
+        mine = sa.select(members.c.project).where(members.c.user == actor.name)
+        with reading(self.engine) as connection:
+            return sorted(connection.scalars(mine))
+
+    def budgets(self, actor: Actor) -> list[BalanceView]:
+        """The actor's own budget, and those of the projects and data sets in reach."""
+        actor.need("read")
+        projects = self.projects(actor)
+        with self.ledger.reading() as book:
+            own = [book.balance("user", actor.name)]
+            own += [book.balance("project", each) for each in projects]
+        shown = [balance_view(each) for each in own]
+        return shown + [each.budget for each in self.datasets(actor)]
+
+    def plan(self, actor: Actor, ask: Ask) -> PlanView:
+        """What asking would cost and could tell; reads no confidential row, spends nothing."""
+        known, request, accounts_ = self._checked(actor, ask)
+        query = query_hash(request, dataset=known.name, version=known.version)
+        with self.ledger.reading() as book:
+            stored = book.connection.execute(
+                sa.select(answers.c.id).where(
+                    answers.c.dataset == known.name, answers.c.query == query
+                )
+            ).first()
+            balances = [book.balance(scope, name) for scope, name in accounts_.items()]
+        cost = 0 if stored else micro(request.epsilon)
+        return PlanView(
+            cost=in_epsilon(cost),
+            stored=stored is not None,
+            allowed=all(each.left >= cost for each in balances),
+            budgets=tuple(map(balance_view, balances)),
+            outcomes=request.claim.outcomes,
+            power=_power(request),
+        )
+
+    def rehearse(self, actor: Actor, ask: Ask, repetitions: int = 1) -> RehearsalView:
+        """The same claim, asked of the synthetic data; spends nothing."""
+        known, request, _ = self._checked(actor, ask)
+        if not 1 <= repetitions <= MOST_REHEARSALS:
+            raise InputError(f"repetitions are from 1 to {MOST_REHEARSALS}, got {repetitions}.")
+        with self._rehearsing:
+            records = read_records(known.synthetic, known.schema, columns=request.columns)
+            found = rehearse(records, request, repetitions=repetitions, tell=silent)
+        return RehearsalView(
+            repetitions=repetitions, verdicts=found.verdicts, answer=found.last.to_dict()
+        )
+
+    def submit(self, actor: Actor, ask: Ask, key: str) -> JobView:
+        """Charge and queue a claim; the same key gives the same job and is never charged again."""
+        actor.need("submit")
+        if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
+            raise InputError(f"an idempotency key has 1 to {LONGEST_KEY} printable characters.")
+        known, request, accounts_ = self._checked(actor, ask)
+        asked = asdict(ask)
+        fingerprint = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        with self.ledger.writing() as book:
+            job = jobs.enqueue(
+                book,
+                user=actor.name,
+                key=key,
+                fingerprint=fingerprint,
+                asked=asked,
+                dataset=known.name,
+                query=query_hash(request, dataset=known.name, version=known.version),
+                amount=micro(request.epsilon),
+                accounts=accounts_,
+            )
+            note(book.connection, actor.name, "submitted", job)
+        failpoint("submit.committed")
+        return self.job(actor, job)
+
+    def job(self, actor: Actor, job: str) -> JobView:
+        """The state of one of the actor's jobs."""
+        return job_view(self._job(actor, job))
+
+    def jobs(self, actor: Actor, *, limit: int = 100, before: float | None = None) -> list[JobView]:
+        """The actor's jobs, the newest first."""
+        actor.need("read")
+        query = JOBS.where(job_table.c.user == actor.name)
+        if before is not None:
+            query = query.where(job_table.c.created < before)
+        query = query.order_by(job_table.c.created.desc()).limit(max(1, min(limit, 1000)))
+        with reading(self.engine) as connection:
+            return [job_view(row) for row in connection.execute(query)]
+
+    def cancel(self, actor: Actor, job: str) -> JobView:
+        """Give a job up; the charge is returned if no worker ever took it, and stands otherwise."""
+        actor.need("submit")
+        jobs.cancel(self.ledger, job, actor.name)
+        note(self.engine, actor.name, "cancelled", job)
+        return self.job(actor, job)
+
+    def answer(self, actor: Actor, job: str) -> Answer:
+        """The answer of a job, once it is released."""
+        return self._answer(self._job(actor, job))
+
+    def receipt(self, actor: Actor, job: str) -> dict[str, Any]:
+        """The answer with its charge, signed."""
+        row = self._job(actor, job)
+        fields = {
+            "answer": self._answer(row).to_dict(),
+            "dataset": row.dataset,
+            "version": self.config.datasets[row.dataset].version,
+            "query": row.query,
+            "charge": row.answer,
+            "ledger": {"entry": row.place, "hash": row.entry_hash},
+            "slot": row.slot,
+        }
+        return sign(fields, self.signing_key)
+
+    def keys(self, actor: Actor) -> list[KeyView]:
+        """The actor's API keys."""
+        actor.need("read")
+        mine = sa.select(api_keys).where(api_keys.c.user == actor.name)
+        with reading(self.engine) as connection:
+            return [key_view(row) for row in connection.execute(mine.order_by(api_keys.c.created))]
+
+    def new_key(
+        self, actor: Actor, label: str, scopes: Sequence[str], days: float | None = None
+    ) -> NewKeyView:
+        """A new API key; made by a person who signed in, not with another key."""
+        if not actor.in_session:
+            raise Forbidden("a key is made by a person who signed in.")
+        with writing(self.engine) as connection:
+            identity, key = accounts.new_key(connection, actor, label, list(scopes), days)
+            note(connection, actor.name, "made key", identity)
+        return NewKeyView(id=identity, key=key)
+
+    def revoke_key(self, actor: Actor, key: str) -> None:
+        """End one of the actor's keys."""
+        if not actor.in_session:
+            raise Forbidden("a key is revoked by a person who signed in.")
+        accounts.revoke_key(self.engine, key, user=actor.name)
+        note(self.engine, actor.name, "revoked key", key)
+
+    def _dataset(self, actor: Actor, name: str) -> Dataset:
+        actor.need("read")
+        mine = sa.select(access).where(access.c.user == actor.name, access.c.dataset == name)
+        with reading(self.engine) as connection:
+            allowed = connection.execute(mine).first() is not None
+        if not allowed or name not in self.config.datasets:
+            raise NotThere("there is no such data set, or it is not open to you.")
+        return self.config.datasets[name]
+
+    def _checked(self, actor: Actor, ask: Ask) -> tuple[Dataset, Request, dict[Account, str]]:
+        """The data set, the request and the accounts of what is asked; counts against the rate."""
+        known = self._dataset(actor, ask.dataset)
+        accounts.limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)
+        charged: dict[Account, str] = {"user": actor.name, "dataset": known.name}
+        if ask.project:
+            if ask.project not in self.projects(actor):
+                raise NotThere("there is no such project, or you are not in it.")
+            charged["project"] = ask.project
+        return known, read_ask(ask, known), charged
+
+    def _job(self, actor: Actor, job: str) -> Any:
+        actor.need("read")
+        own = JOBS.where(job_table.c.id == job, job_table.c.user == actor.name)
+        with reading(self.engine) as connection:
+            row = connection.execute(own).first()
+        if row is None:
+            raise NotThere("there is no such job.")
+        return row
+
+    def _answer(self, row: Any) -> Answer:
+        if row.cancelled or row.state != jobs.RELEASED:
+            raise Conflict("there is no answer to this job, or not yet.")
+        known = self.config.datasets.get(row.dataset)
+        if known is None:
+            raise NotThere("the data set is no longer served.")
+        noisy = np.array(json.loads(row.noisy), dtype=np.float64)
+        return make_answer(noisy, read_ask(stored_ask(row.asked), known))
+
+
+JOBS = sa.select(
+    job_table,
+    *(
+        answers.c[name]
+        for name in ("dataset", "query", "state", "slot", "noisy", "place", "entry_hash")
+    ),
+).join(answers, answers.c.id == job_table.c.answer)
+
+
+def _power(request: Request) -> tuple[PowerView, ...]:
+    if request.claim.cuts:
+        return ()
+    setting = Setting(
+        partitions=request.partitions,
+        epsilon=request.epsilon,
+        mechanism=request.mechanism,
+        alpha=request.alpha,
+    )
+    repetitions = max(100, min(1000, 100_000 // request.partitions))
+    found = (
+        power(setting, distance=each, repetitions=repetitions, rng=np.random.default_rng(0))
+        for each in DISTANCES
+    )
+    return tuple(
+        PowerView(
+            distance=each.distance,
+            supported=each.supported,
+            contradicted=each.contradicted,
+            undecided=each.undecided,
+        )
+        for each in found
+    )

@@ -1,0 +1,194 @@
+"""Starting: make what is missing, refuse what is broken, run the processes and look after them."""
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import sqlalchemy as sa
+import uvicorn
+
+from countwise.errors import ConfigError
+from countwise.examples.workers import workers as example_file
+from countwise.privacy.ledger import MICRO, Ledger
+from countwise.privacy.storage import open_engine, reading
+from countwise.server import accounts, sandbox, worker
+from countwise.server.config import EXAMPLE, Config
+from countwise.server.events import note
+from countwise.server.logs import log
+from countwise.server.schema import is_current, upgrade
+from countwise.server.tables import access, users
+from countwise.verification.receipt import new_key, read_key
+
+STEWARD = "steward"
+SOCKET = "COUNTWISE_SOCKET"
+EXAMPLE_BUDGET, STEWARD_BUDGET = 20 * MICRO, 10 * MICRO
+
+
+def prepare(config: Config) -> str | None:
+    """Folders, tables, signing key, example and first steward; its password if just made."""
+    config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not config.signing_key.exists():
+        new_key(config.signing_key)
+    engine = open_engine(config.url, wait=config.wait_seconds)
+    try:
+        upgrade(engine)
+        with reading(engine) as connection:
+            if connection.scalar(sa.select(sa.func.count()).select_from(users)):
+                return None
+        return _first_steward(config, engine)
+    finally:
+        engine.dispose()
+
+
+def _first_steward(config: Config, engine: sa.Engine) -> str:
+    password = secrets.token_urlsafe(16)
+    with Ledger(engine).writing() as book:
+        accounts.add_user(book.connection, STEWARD, "steward", password)
+        note(book.connection, STEWARD, "added user", STEWARD, role="steward")
+        if EXAMPLE in config.datasets and config.example:
+            book.set_cap("dataset", EXAMPLE, EXAMPLE_BUDGET, note="at first start")
+            book.set_cap("user", STEWARD, STEWARD_BUDGET, note="at first start")
+            book.connection.execute(sa.insert(access).values(user=STEWARD, dataset=EXAMPLE))
+    return password
+
+
+def place_example(config: Config) -> None:
+    """The example's rows, where only their owner reads them."""
+    known = config.datasets.get(EXAMPLE)
+    if known is None or not config.example or known.schema_file != example_file("workers.toml"):
+        return
+    known.data.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not known.data.exists():
+        handle = os.open(known.data, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(example_file().read_bytes())
+
+
+def check_ready(config: Config) -> None:
+    """Refuse to start on a database or key that is not what it should be."""
+    try:
+        read_key(config.signing_key)
+    except (OSError, ValueError):
+        raise ConfigError(
+            f"{config.signing_key}: no key to sign receipts with. To fix, start countwise serve "
+            "once with all its parts, which makes one."
+        ) from None
+    engine = open_engine(config.url, wait=config.wait_seconds)
+    try:
+        if not is_current(engine):
+            raise ConfigError(
+                "the database's tables are of another version. To fix, start countwise serve once "
+                "with all its parts, which brings them up to date."
+            )
+    finally:
+        engine.dispose()
+
+
+def run_web(config: Config) -> None:
+    """Answer HTTP, in a process that shut itself off from confidential files."""
+    from countwise.server.app import create_app
+    from countwise.server.warming import warm_up
+
+    check_ready(config)
+    shut = False
+    if config.isolation:
+        warm_up()
+        shut = sandbox.only_files(read=_public(config), write=_own(config))
+    seen = [each.name for each in config.datasets.values() if sandbox.can_read(each.data)]
+    if seen and config.isolation:
+        raise ConfigError(
+            f"the web process can read the confidential rows of {', '.join(seen)}. To fix, keep "
+            "them away from the state folder and the software, on a system with Landlock; or run "
+            "--only web as a user who may not read them; or set isolation = false."
+        )
+    app = create_app(config)
+    log("web ready", files_shut=int(shut))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=config.host,
+            port=config.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=True,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    given = os.environ.get(SOCKET)
+    server.run(sockets=[socket.socket(fileno=int(given))] if given else None)
+
+
+def _public(config: Config) -> list[Path]:
+    return [path for d in config.datasets.values() for path in (d.schema_file, d.synthetic)]
+
+
+def _own(config: Config) -> list[Path]:
+    """Where the web process may write: its folder, and that of a SQLite database."""
+    url = sa.make_url(config.url)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return [config.home]
+    return [config.home, Path(url.database).absolute().parent]
+
+
+def run_worker(config: Config) -> None:
+    """Compute answers."""
+    check_ready(config)
+    sandbox.die_with_parent()
+    worker.run(config)
+
+
+def run_all(config: Config, arguments: list[str]) -> None:
+    """Web processes and workers, started anew when they end, until told to stop."""
+    listening = socket.create_server((config.host, config.port), backlog=1024)
+    port = listening.getsockname()[1]
+    commands = ["web"] * config.web_processes + ["worker"] * config.workers
+    running: dict[int, tuple[subprocess.Popen[bytes], float]] = {}
+    stopping = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+
+    def launch(place: int) -> None:
+        command = [sys.executable, "-P", "-m", "countwise", "serve", *arguments]
+        web = commands[place] == "web"
+        process = subprocess.Popen(
+            [*command, "--only", commands[place]],
+            pass_fds=[listening.fileno()] if web else [],
+            env=os.environ | ({SOCKET: str(listening.fileno())} if web else {}),
+        )
+        running[place] = process, time.monotonic()
+
+    log("serving", host=config.host, port=port)
+    for place in range(len(commands)):
+        launch(place)
+    refused = None
+    while not stopping and refused is None:
+        time.sleep(0.2)
+        for place, (process, since) in list(running.items()):
+            code = process.poll()
+            if code == ConfigError.exit_code:
+                refused = commands[place]
+            elif code is not None and time.monotonic() > since + 2:
+                log("ended", level="error", kind=commands[place], code=code)
+                launch(place)
+    for process, _ in running.values():
+        process.terminate()
+    deadline = time.monotonic() + config.slot_seconds + 10
+    for process, _ in running.values():
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if refused is not None:
+        raise ConfigError(f"the {refused} process refused to start; it said why above.")

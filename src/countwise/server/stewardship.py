@@ -1,0 +1,282 @@
+"""What a steward may do: accounts, access, budgets, keys, and reading the logs."""
+
+import csv
+import io
+from dataclasses import asdict, fields
+from typing import Any
+
+import sqlalchemy as sa
+
+from countwise.errors import InputError
+from countwise.privacy.epsilon import exact
+from countwise.privacy.ledger import MICRO, SCOPES, Entry, Ledger, micro
+from countwise.privacy.ledger import Scope as Account
+from countwise.privacy.ledger import entries as entry_table
+from countwise.privacy.storage import reading, writing
+from countwise.server import accounts
+from countwise.server.accounts import NAME, Actor
+from countwise.server.config import Config
+from countwise.server.events import note
+from countwise.server.refusals import Conflict, NotThere
+from countwise.server.service import JOBS
+from countwise.server.tables import access, api_keys, audit, members, sessions, users
+from countwise.server.tables import jobs as job_table
+from countwise.server.views import (
+    BalanceView,
+    DatasetView,
+    EntryView,
+    EventView,
+    JobView,
+    KeyView,
+    UserView,
+    balance_view,
+    dataset_view,
+    entry_view,
+    job_view,
+    key_view,
+)
+
+MOST_ROWS = 10_000
+
+
+class Stewardship:
+    """A steward's part of the service; every method refuses whoever is not one."""
+
+    def __init__(self, config: Config, engine: sa.Engine) -> None:
+        self.config, self.engine, self.ledger = config, engine, Ledger(engine)
+
+    def users(self, actor: Actor) -> list[UserView]:
+        """All accounts."""
+        actor.need("steward")
+        with self.ledger.reading() as book:
+            base = book.connection
+            reach, joined = base.execute(sa.select(access)).all(), base.execute(sa.select(members))
+            groups = joined.all()
+            return [
+                UserView(
+                    name=row.name,
+                    role=row.role,
+                    disabled=row.disabled,
+                    datasets=tuple(sorted(each.dataset for each in reach if each.user == row.name)),
+                    projects=tuple(
+                        sorted(each.project for each in groups if each.user == row.name)
+                    ),
+                    budget=balance_view(book.balance("user", row.name)),
+                )
+                for row in base.execute(sa.select(users).order_by(users.c.name))
+            ]
+
+    def user(self, actor: Actor, name: str) -> UserView:
+        """One account."""
+        found = [each for each in self.users(actor) if each.name == name]
+        if not found:
+            raise NotThere("there is no such user.")
+        return found[0]
+
+    def add_user(self, actor: Actor, name: str, role: str, password: str) -> UserView:
+        """A new account."""
+        actor.need("steward")
+        with writing(self.engine) as connection:
+            accounts.add_user(connection, name, role, password)
+            note(connection, actor.name, "added user", name, role=role)
+        return self.user(actor, name)
+
+    def set_disabled(self, actor: Actor, name: str, disabled: bool) -> UserView:
+        """Close an account, or open it again; a steward can not close their own."""
+        self.user(actor, name)
+        if name == actor.name:
+            raise Conflict("you can not close your own account.")
+        with writing(self.engine) as connection:
+            own = users.c.name == name
+            connection.execute(sa.update(users).where(own).values(disabled=disabled))
+            if disabled:
+                connection.execute(sa.delete(sessions).where(sessions.c.user == name))
+            note(connection, actor.name, "closed user" if disabled else "opened user", name)
+        return self.user(actor, name)
+
+    def set_password(self, actor: Actor, name: str, password: str) -> None:
+        """Another password for a user who forgot theirs."""
+        self.user(actor, name)
+        with writing(self.engine) as connection:
+            accounts.set_password(connection, name, password)
+            note(connection, actor.name, "set password", name)
+
+    def allow(self, actor: Actor, name: str, dataset: str, allowed: bool = True) -> UserView:
+        """Open a data set to a user, or close it."""
+        self.user(actor, name)
+        if dataset not in self.config.datasets:
+            raise NotThere("there is no such data set.")
+        self._link(actor, access, name, "dataset", dataset, wanted=allowed)
+        return self.user(actor, name)
+
+    def join(self, actor: Actor, name: str, project: str, joined: bool = True) -> UserView:
+        """Put a user in a project, or take them out; a project exists once it is named."""
+        self.user(actor, name)
+        if not NAME.fullmatch(project):
+            raise InputError("a project is named as users are: small letters, digits, '.-_'.")
+        self._link(actor, members, name, "project", project, wanted=joined)
+        return self.user(actor, name)
+
+    def projects(self, actor: Actor) -> list[BalanceView]:
+        """All projects with members or a budget."""
+        return [each for each in self.balances(actor) if each.scope == "project"]
+
+    def datasets(self, actor: Actor) -> list[DatasetView]:
+        """All data sets."""
+        actor.need("steward")
+        with self.ledger.reading() as book:
+            return [dataset_view(book, each) for each in self.config.datasets.values()]
+
+    def balances(self, actor: Actor) -> list[BalanceView]:
+        """The budget of every user, data set and project."""
+        actor.need("steward")
+        with self.ledger.reading() as book:
+            base = book.connection
+            names: dict[Account, set[str]] = {
+                "user": set(base.scalars(sa.select(users.c.name))),
+                "dataset": set(self.config.datasets),
+                "project": set(base.scalars(sa.select(members.c.project))),
+            }
+            for scope in SCOPES:
+                column = entry_table.c[scope]
+                named = base.scalars(sa.select(column).where(column != "").distinct())
+                names[scope] |= set(named)
+            return [
+                balance_view(book.balance(scope, name))
+                for scope in SCOPES
+                for name in sorted(names[scope])
+            ]
+
+    def set_cap(self, actor: Actor, scope: Account, name: str, epsilon: str) -> BalanceView:
+        """What an account may spend in all; 0 stops it."""
+        amount = 0 if epsilon.strip() == "0" else micro(epsilon)
+        return self._budget(actor, scope, name, "set cap", cap=amount)
+
+    def grant(self, actor: Actor, scope: Account, name: str, epsilon: str) -> BalanceView:
+        """More budget for an account; whole millionths of ε, rounded down."""
+        return self._budget(actor, scope, name, "granted", more=int(exact(epsilon) * MICRO))
+
+    def keys(self, actor: Actor) -> list[KeyView]:
+        """All API keys."""
+        actor.need("steward")
+        with reading(self.engine) as connection:
+            rows = connection.execute(sa.select(api_keys).order_by(api_keys.c.created))
+            return [key_view(row) for row in rows]
+
+    def revoke_key(self, actor: Actor, key: str) -> None:
+        """End anyone's key."""
+        actor.need("steward")
+        accounts.revoke_key(self.engine, key)
+        note(self.engine, actor.name, "revoked key", key)
+
+    def jobs(self, actor: Actor, *, limit: int = 100) -> list[JobView]:
+        """Everyone's jobs, the newest first; their answers are their owners'."""
+        actor.need("steward")
+        query = JOBS.order_by(job_table.c.created.desc()).limit(max(1, min(limit, MOST_ROWS)))
+        with reading(self.engine) as connection:
+            return [job_view(row) for row in connection.execute(query)]
+
+    def events(
+        self,
+        actor: Actor,
+        *,
+        by: str = "",
+        event: str = "",
+        subject: str = "",
+        since: float | None = None,
+        until: float | None = None,
+        limit: int = 200,
+    ) -> list[EventView]:
+        """The audit log, the newest first, of one person, kind, subject or time."""
+        actor.need("steward")
+        query = sa.select(audit)
+        for column, value in (("actor", by), ("event", event), ("subject", subject)):
+            if value:
+                query = query.where(audit.c[column] == value)
+        if since is not None:
+            query = query.where(audit.c.at >= since)
+        if until is not None:
+            query = query.where(audit.c.at < until)
+        query = query.order_by(audit.c.id.desc()).limit(max(1, min(limit, MOST_ROWS)))
+        with reading(self.engine) as connection:
+            return [EventView(**row) for row in connection.execute(query).mappings()]
+
+    def export(self, actor: Actor, **which: Any) -> str:
+        """The same as CSV text; a cell that a spreadsheet would run is quoted away."""
+        rows = self.events(actor, **which | {"limit": MOST_ROWS})
+        note(self.engine, actor.name, "exported audit log")
+        out = io.StringIO()
+        writer = csv.writer(out)
+        writer.writerow([each.name for each in fields(EventView)])
+        for row in rows:
+            writer.writerow(map(_cell, asdict(row).values()))
+        return out.getvalue()
+
+    def entries(
+        self,
+        actor: Actor,
+        *,
+        user: str = "",
+        dataset: str = "",
+        project: str = "",
+        kind: str = "",
+        after: int = 0,
+        limit: int = 200,
+    ) -> list[EntryView]:
+        """Entries of the ledger in their order, of one account or kind."""
+        actor.need("steward")
+        query = sa.select(entry_table).where(entry_table.c.seq > after)
+        for name, value in (("user", user), ("dataset", dataset), ("project", project)):
+            if value:
+                query = query.where(entry_table.c[name] == value)
+        if kind:
+            query = query.where(entry_table.c.kind == kind)
+        query = query.order_by(entry_table.c.seq).limit(max(1, min(limit, MOST_ROWS)))
+        with reading(self.engine) as connection:
+            rows = connection.execute(query).mappings()
+            return [entry_view(Entry(**row)) for row in rows]
+
+    def _budget(
+        self,
+        actor: Actor,
+        scope: Account,
+        name: str,
+        event: str,
+        *,
+        cap: int | None = None,
+        more: int = 0,
+    ) -> BalanceView:
+        actor.need("steward")
+        with self.ledger.writing() as book:
+            if scope == "user" and not book.connection.scalar(
+                sa.select(users.c.name).where(users.c.name == name)
+            ):
+                raise NotThere("there is no such user.")
+            if scope == "dataset" and name not in self.config.datasets:
+                raise NotThere("there is no such data set.")
+            by = f"by {actor.name}"
+            if cap is None:
+                entry = book.grant(scope, name, more, note=by)
+            else:
+                entry = book.set_cap(scope, name, cap, note=by)
+            note(book.connection, actor.name, event, f"{scope} {name}", entry=entry.seq)
+            return balance_view(book.balance(scope, name))
+
+    def _link(
+        self, actor: Actor, table: sa.Table, user: str, column: str, value: str, *, wanted: bool
+    ) -> None:
+        """A row of a table of pairs, there or not there."""
+        row = (table.c.user == user) & (table.c[column] == value)
+        with writing(self.engine) as connection:
+            there = connection.execute(sa.select(table).where(row)).first() is not None
+            if wanted and not there:
+                connection.execute(sa.insert(table).values(**{"user": user, column: value}))
+            elif there and not wanted:
+                connection.execute(sa.delete(table).where(row))
+            event = f"{'gave' if wanted else 'took'} {column}"
+            note(connection, actor.name, event, user, **{column: value})
+
+
+def _cell(value: object) -> object:
+    text = str(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else value

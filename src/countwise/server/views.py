@@ -1,0 +1,279 @@
+"""What the server says, as typed data; the JSON of the API is these fields."""
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from countwise.privacy.ledger import Balance, Book, Entry, in_epsilon
+from countwise.server.config import Dataset
+from countwise.server.jobs import BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
+from countwise.verification.request import Request, make_request
+
+Status = Literal["queued", "running", "answered", "failed", "cancelled"]
+STATUS: dict[str, Status] = {
+    QUEUED: "queued",
+    RUNNING: "running",
+    COMPUTED: "running",  # that it is done already is nobody's business
+    RELEASED: "answered",
+    BURNT: "failed",
+    RETURNED: "cancelled",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnView:
+    """A column's public facts."""
+
+    name: str
+    type: str
+    low: float | None = None
+    high: float | None = None
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalanceView:
+    """A budget: who or what it is of, and ε in all, spent and left, as exact decimals."""
+
+    scope: str
+    name: str
+    cap: str
+    spent: str
+    left: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetView:
+    """A data set as the public knows it, with its budget."""
+
+    name: str
+    version: str
+    title: str
+    persons: int | None
+    columns: tuple[ColumnView, ...]
+    budget: BalanceView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A claim about a model of a data set, and what it may cost."""
+
+    dataset: str
+    model: str
+    claim: str
+    epsilon: str
+    partitions: int = 50
+    family: str = "ols"
+    mechanism: str = "lattice"
+    alpha: tuple[float, ...] = (1.0,)
+    project: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerView:
+    """The chances of the verdicts if the estimate is so many standard errors from the threshold."""
+
+    distance: float
+    supported: float
+    contradicted: float
+    undecided: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanView:
+    """What a submission would cost, whether the budgets allow it, and what to expect of it.
+
+    `power` is empty for a claim with cuts.
+    """
+
+    cost: str
+    stored: bool
+    allowed: bool
+    budgets: tuple[BalanceView, ...]
+    outcomes: tuple[str, ...]
+    power: tuple[PowerView, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RehearsalView:
+    """The same claim asked of the synthetic data: shares of the verdicts, and the last answer."""
+
+    repetitions: int
+    verdicts: dict[str, float]
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """A submission. `released_at` is known once work on it has begun, in seconds of the epoch."""
+
+    id: str
+    user: str
+    ask: Ask
+    status: Status
+    cost: str
+    created: float
+    released_at: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserView:
+    """An account, with what it may use."""
+
+    name: str
+    role: str
+    disabled: bool
+    datasets: tuple[str, ...]
+    projects: tuple[str, ...]
+    budget: BalanceView
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyView:
+    """An API key without its secret."""
+
+    id: str
+    user: str
+    label: str
+    scopes: tuple[str, ...]
+    created: float
+    expires: float | None
+    revoked: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewKeyView:
+    """A new API key; the secret is shown this once."""
+
+    id: str
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryView:
+    """An entry of the ledger."""
+
+    seq: int
+    at: str
+    kind: str
+    charge: str
+    user: str
+    dataset: str
+    project: str
+    epsilon: str
+    note: str
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventView:
+    """An event of the audit log."""
+
+    id: int
+    at: float
+    actor: str
+    event: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthView:
+    """Whether the server can work: its database, and how many workers were seen of late."""
+
+    status: Literal["ok", "degraded"]
+    database: bool
+    workers: int
+    version: str
+
+
+def read_ask(ask: Ask, known: Dataset) -> Request:
+    """The checked request of what is asked; a refusal depends on it and the schema alone."""
+    return make_request(
+        known.schema,
+        model=ask.model,
+        claim=ask.claim,
+        epsilon=ask.epsilon,
+        partitions=ask.partitions,
+        family=ask.family,
+        mechanism=ask.mechanism,
+        alpha=ask.alpha,
+    )
+
+
+def stored_ask(text: str) -> Ask:
+    """What was asked, as it was stored."""
+    fields = json.loads(text)
+    return Ask(**fields | {"alpha": tuple(fields["alpha"])})
+
+
+def job_view(row: Any) -> JobView:
+    """A job as its owner may see it."""
+    return JobView(
+        id=row.id,
+        user=row.user,
+        ask=stored_ask(row.asked),
+        status="cancelled" if row.cancelled else STATUS[row.state],
+        cost=in_epsilon(row.micro),
+        created=row.created,
+        released_at=row.slot,
+    )
+
+
+def key_view(row: Any) -> KeyView:
+    """A key without its secret."""
+    return KeyView(
+        id=row.id,
+        user=row.user,
+        label=row.label,
+        scopes=tuple(row.scopes.split()),
+        created=row.created,
+        expires=row.expires,
+        revoked=row.revoked,
+    )
+
+
+def balance_view(balance: Balance) -> BalanceView:
+    """A budget in exact decimals."""
+    return BalanceView(
+        scope=balance.scope,
+        name=balance.name,
+        cap=in_epsilon(balance.cap),
+        spent=in_epsilon(balance.spent),
+        left=in_epsilon(balance.left),
+    )
+
+
+def dataset_view(book: Book, known: Dataset) -> DatasetView:
+    """A data set's public schema and budget."""
+    columns = known.schema.columns.values()
+    return DatasetView(
+        name=known.name,
+        version=known.version,
+        title=known.schema.title,
+        persons=known.schema.persons,
+        columns=tuple(
+            ColumnView(
+                name=each.name,
+                type=each.kind,
+                low=each.low if each.kind in ("number", "integer") else None,
+                high=each.high if each.kind in ("number", "integer") else None,
+                levels=each.labels,
+            )
+            for each in columns
+        ),
+        budget=balance_view(book.balance("dataset", known.name)),
+    )
+
+
+def entry_view(entry: Entry) -> EntryView:
+    """An entry with its amount in ε."""
+    known = vars(entry)
+    sign = "-" if entry.micro < 0 else ""
+    shown = {
+        each.name: known[each.name]
+        for each in dataclasses.fields(EntryView)
+        if each.name != "epsilon"
+    }
+    return EntryView(**shown, epsilon=sign + in_epsilon(abs(entry.micro)))

@@ -1,0 +1,75 @@
+"""Receipts: an answer with what was charged for it, signed, to be checked by anyone offline.
+
+The signature (Ed25519) is over the canonical JSON of all fields but itself. A receipt names the
+ledger's entry of its charge, so receipts also bear witness that a ledger was not rewritten.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from countwise.errors import AnswerError
+from countwise.verification.answer import Answer, disagreements, recompute
+
+FORMAT = 1
+FIELDS = ("receipt", "answer", "dataset", "version", "query", "charge", "ledger", "slot", "key")
+
+
+def new_key(path: Path) -> None:
+    """Write a new signing key, readable by its owner alone."""
+    raw = Ed25519PrivateKey.generate().private_bytes_raw()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(raw.hex() + "\n")
+
+
+def read_key(path: Path) -> Ed25519PrivateKey:
+    """The signing key in a file."""
+    return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text().strip()))
+
+
+def public_key(key: Ed25519PrivateKey) -> str:
+    """The public half, as hexadecimal text."""
+    return key.public_key().public_bytes_raw().hex()
+
+
+def sign(fields: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+    """A receipt of these fields."""
+    receipt = {"receipt": FORMAT, **fields, "key": public_key(key)}
+    return receipt | {"signature": key.sign(_signed(receipt)).hex()}
+
+
+def check_receipt(receipt: Any, *, trusted: str | None = None) -> Answer:
+    """The answer of a receipt whose signature and posterior are right; else a refusal.
+
+    `trusted` is the office's public key. Without it a receipt only proves to be whole.
+    """
+    if not isinstance(receipt, Mapping) or receipt.get("receipt") != FORMAT:
+        raise AnswerError(f"not a receipt of format {FORMAT}.")
+    for name in (*FIELDS, "signature"):
+        if name not in receipt:
+            raise AnswerError(f"the receipt has no field {name!r}.")
+    if trusted is not None and receipt["key"] != trusted.strip().lower():
+        raise AnswerError("the receipt was signed by another key than the one given.")
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(receipt["key"])).verify(
+            bytes.fromhex(receipt["signature"]), _signed(receipt)
+        )
+    except (InvalidSignature, ValueError, TypeError):
+        raise AnswerError("the receipt was changed: its signature does not fit it.") from None
+    again = recompute(receipt["answer"])
+    different = disagreements(receipt["answer"], again)
+    if different:
+        raise AnswerError(f"{', '.join(different)} can not come from the noisy counts.")
+    return again
+
+
+def _signed(receipt: Mapping[str, Any]) -> bytes:
+    fields = {name: value for name, value in receipt.items() if name != "signature"}
+    text = json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return text.encode()
