@@ -30,14 +30,14 @@ def certificate(
     """The page, from published values only; `about` has the software version and format."""
     at_most = "at most " if budget.joint else ""
     levels = [
-        {
-            "level": each.level,
-            "nodes": each.nodes,
-            "loss": written(each.loss),
-            "scale": written(each.law.scale) if each.law.scale else "none",
-            "margin": f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
-            "moved": f"{np.abs(count - noisy).mean():,.2f}",
-        }
+        (
+            each.level,
+            f"{each.nodes:,}",
+            written(each.loss),
+            written(each.law.scale) if each.law.scale else "none",
+            f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
+            f"{np.abs(count - noisy).mean():,.2f}",
+        )
         for each, count, noisy in zip(budget.levels, counts, measurements.noisy, strict=True)
     ]
     return render(
