@@ -22,3 +22,10 @@ def postgres_programs() -> Path:
     folders = [Path(found).parent] if found else sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     needs(bool(folders), "PostgreSQL (Debian's package postgresql)")
     return folders[-1]
+
+
+def chromium() -> str:
+    """The program of the system's Chromium."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    needs(found is not None, "Chromium (Debian's package chromium)")
+    return str(found)

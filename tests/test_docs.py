@@ -1,52 +1,93 @@
-"""Documentation that is run: code blocks of the README, commands that are documented, links."""
+"""Documentation that is run: code blocks of every page, commands documented, links, the site."""
 
+import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 from typer.main import get_command
 
-from countwise.cli import app
+from countwise.cli import app, main
+from doc_settings import SETTINGS
+from needs import chromium
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-CELLS = "region,county,race,n\n" + "".join(
-    f"{region},{county},{race},{len(region + county + race) % 7}\n"
-    for region in ("North", "South")
-    for county in ("A", "B")
-    for race in ("x", "yy", "zzz")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis 12 on DuckDB 2
 )
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+FENCED = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"(?<=\n\n)((?:(?: {4}.*)?\n)+)")
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), flags=re.DOTALL)
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The blocks of a page that are run, in their order: `sh` and `python`.
+
+    Older pages write them indented. A block with … is a fragment, and other languages are shown
+    only: `console` what installs, `text` what is printed.
+    """
+    text = page.read_text()
+    found = [(m.start(), m[1], m[2]) for m in FENCED.finditer(text)]
+    bare = FENCED.sub(lambda m: " " * len(m[0]), text)
+    for match in INDENTED.finditer(bare):
+        code = "\n".join(line[4:] for line in match[1].splitlines()).strip()
+        if code.startswith(("countwise ", "import ")):
+            language = "sh" if code.startswith("countwise ") else "python"
+            found.append((match.start(), language, code + "\n"))
+    return [
+        (language, code)
+        for _, language, code in sorted(found)
+        if language in {"sh", "python"} and "…" not in code
+    ]
 
 
-def commands(page: Path) -> list[str]:
-    """Shell lines that call countwise itself, comments and continued lines put right."""
-    text = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
-    lines = [line.split("#")[0].strip() for line in text.splitlines()]
-    return [line for line in lines if line.startswith("countwise ")]
+RUNNABLE = [page for page in PAGES if blocks(page)]
 
 
-def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False,
-        timeout=280,
+def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One command through the function behind `countwise`, in this process for speed."""
+    monkeypatch.setattr(sys, "argv", shlex.split(line, comments=True))
+    code: object = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    assert code == (2 if "# refused" in line else 0), line
+
+
+def run_shell(code: str, folder: Path) -> None:
+    """A block of other commands, run by bash as a reader would."""
+    python = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=os.environ | python,
+        capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
+    assert done.returncode == 0, f"{code}\n{done.stderr}"
 
 
-def test_the_readmes_code_runs(tmp_path: Path) -> None:
-    (tmp_path / "cells.csv").write_text(CELLS)
-    for command in commands(ROOT / "README.md"):
-        done = run(["-m", *shlex.split(command)], tmp_path)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-    for code in blocks(ROOT / "README.md", "python"):
-        done = run(["-W", "error", "-c", code.replace('"release"', '"again"')], tmp_path)
-        assert done.returncode == 0, f"{code}\n{done.stderr}"
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_code_of_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    SETTINGS.get(page.name, lambda _: None)(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for language, code in blocks(page):
+        lines = [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
+        if language == "python":
+            exec(compile(code, f"{page.name}", "exec"), names)
+        elif all(line.startswith(("countwise ", "#")) for line in lines):
+            for line in lines:
+                if line.startswith("countwise "):
+                    run_command(line, monkeypatch)
+        else:
+            run_shell(code, tmp_path)
 
 
 def test_every_command_is_documented() -> None:
@@ -55,13 +96,55 @@ def test_every_command_is_documented() -> None:
         assert f"countwise {name}" in text, f"countwise {name} is in no page"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
+    made = runpy.run_path(str(DOCS / "command_pages.py"))["PAGE"]
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
-        if not target.startswith("http"):
+        if not target.startswith("http") and not target.endswith(made):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
 def test_every_room_says_what_it_owns() -> None:
     for init in (ROOT / "src" / "countwise").glob("*/__init__.py"):
         assert init.read_text().startswith('"""'), init
+
+
+def test_the_drawings_are_those_the_script_makes() -> None:
+    for name, picture in runpy.run_path(str(DOCS / "pictures.py"))["PICTURES"].items():
+        assert (DOCS / "pictures" / name).read_text() == picture(), name
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    run_shell(f"docs/build --site-dir {shlex.quote(str(folder))}", ROOT)
+    return folder
+
+
+def test_the_site_has_every_page_and_command(site: Path) -> None:
+    for page in PAGES[1:]:
+        assert (site / page.relative_to(DOCS).with_suffix(".html")).is_file(), page
+    commands = (site / "reference" / "commands.html").read_text()
+    for name in get_command(app).commands:
+        assert f"countwise {name}" in commands, name
+    assert 'id="countwise.Plan"' in (site / "reference" / "python.html").read_text()
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_site_opens_without_a_network(site: Path, width: int) -> None:
+    program = chromium()
+    wrong: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": 800})
+        page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+        page.on("request", lambda sent: sent.url.startswith("file:") or wrong.append(sent.url))
+        for name in ("index.html", "tutorials/steward.html", "explain/cut-and-coupled-sum.html"):
+            page.goto((site / name).as_uri())
+            page.wait_for_load_state("load")
+            root = "document.documentElement"
+            assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), name
+            broken = "[...document.images].filter(e => e.complete && !e.naturalWidth).length"
+            assert page.evaluate(broken) == 0, name
+        browser.close()
+    assert wrong == []

@@ -110,7 +110,7 @@ def test_mechanisms_and_advice_write_pages(
         str(page),
     )
     assert len(data) == 15
-    assert page.read_text(encoding="utf-8").count("<svg") == 2
+    assert page.read_text(encoding="utf-8").count('role="img"') == 2
     code, _, err = run(capsys, "risk", "mechanisms", "--epsilons", "1", "--out", str(page))
     assert code == 2
     assert "exists already" in err

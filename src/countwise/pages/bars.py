@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from countwise.pages.charts import round_ticks
+from countwise.pages.charts import fitting_ticks, round_ticks
 from countwise.pages.page import render
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 340, 170, 44, 34, 8
+HEIGHT, TOP, BASE = 180, 8, 140
+WIDTH = 200  # pixels of the narrowest such chart
 
 
 def bars(
@@ -15,46 +16,42 @@ def bars(
 ) -> Markup:
     """P(low), P(low + 1), … as bars; a line marks one value, such as the released one."""
     most = max(chances)
-    step = (WIDTH - LEFT - 6) / len(chances)
-    span = HEIGHT - TOP - BOTTOM
+    step = 100 / len(chances)
+    span = BASE - TOP
     columns = [
         {
-            "x": round(LEFT + i * step, 2),
+            "x": round(i * step, 2),
             "y": round(TOP + span * (1 - p / most), 2),
-            "width": round(max(step * 0.82, 0.6), 2),
+            "width": round(step * 0.82, 2),
             "height": round(span * p / most, 2),
             "words": f"{low + i:,}: {p:.4f}",
         }
         for i, p in enumerate(chances)
     ]
     last = low + len(chances) - 1
-    about = 4 if last < 100_000 else 2
     ticks = [
-        {"x": round(LEFT + (value - low + 0.41) * step, 1), "text": f"{value:,.0f}"}
-        for value in round_ticks(low, max(last, low + 1), about=about)
+        {"x": round((value - low + 0.41) * step, 2), "text": f"{value:,.0f}"}
+        for value in fitting_ticks(low, max(last, low + 1), width=WIDTH)
         if value == int(value) and low <= value <= last
     ]
     heights = [
         {"y": round(TOP + span * (1 - value / most), 1), "text": f"{value:g}"}
         for value in round_ticks(0.0, most, about=3)
     ]
-    mark = None
-    if marked is not None and low <= marked <= last:
-        mark = round(LEFT + (marked - low + 0.41) * step, 1)
+    inside = marked is not None and low <= marked <= last
+    likeliest = low + max(range(len(chances)), key=chances.__getitem__)
     return Markup(
         render(
-            "posterior_bars.svg",
+            "bars.html",
             title=title,
+            words=f"Bars from {low:,} to {last:,}, the highest at {likeliest:,}.",
             axis=axis,
             columns=columns,
             ticks=ticks,
             heights=heights,
-            mark=mark,
-            width=WIDTH,
+            mark=round((marked - low + 0.41) * step, 2) if inside and marked is not None else None,
             height=HEIGHT,
-            left=LEFT,
-            right=WIDTH - 6,
-            base=HEIGHT - BOTTOM,
+            base=BASE,
             top=TOP,
         )
     )

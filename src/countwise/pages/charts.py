@@ -1,4 +1,4 @@
-"""Charts as inline SVG that follow the page's colours, print well and read out."""
+"""Charts as inline SVG that follow the page's colours, fit any screen, print well and read out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from markupsafe import Markup
 
 from countwise.pages.page import render
 
-WIDTH, LABEL, RIGHT, ROW, TOP, AXIS = 720, 210, 24, 26, 8, 34
+NARROW = 330  # pixels of a chart on a phone
+LETTER, GAP = 7.5, 14.0  # pixels of a digit, and between two labels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,39 +27,43 @@ def intervals(rows: Sequence[Interval], *, title: str, axis: str) -> Markup:
     """Dots with ranges, one row each on a common axis; a hollow dot marks a second value."""
     ends = [end for row in rows for end in (row.lower, row.upper, row.value, row.hollow or 0.0)]
     low, high = min(*ends, 0.0), max(*ends, 1.0)
-    span = WIDTH - LABEL - RIGHT
 
     def x(value: float) -> float:
-        return round(LABEL + span * (value - low) / (high - low), 1)
+        return share(value, low, high)
 
     marks = [
         {
             "label": row.label,
-            "y": TOP + ROW * i + ROW / 2,
             "value": x(row.value),
             "lower": x(row.lower),
             "upper": x(row.upper),
             "hollow": None if row.hollow is None else x(row.hollow),
-            "words": f"{row.label}: {row.value:,.0f}, from {row.lower:,.0f} to {row.upper:,.0f}",
+            "words": f"{row.label}: {said(row.value)}, from {said(row.lower)} to {said(row.upper)}",
         }
-        for i, row in enumerate(rows)
+        for row in rows
     ]
-    bottom = TOP + ROW * len(rows)
-    ticks = [{"x": x(value), "text": f"{value:,g}"} for value in round_ticks(low, high)]
-    svg = render(
-        "intervals.svg",
-        title=title,
-        axis=axis,
-        marks=marks,
-        ticks=ticks,
-        width=WIDTH,
-        label_end=LABEL - 12,
-        plot_end=WIDTH - RIGHT,
-        top=TOP,
-        bottom=bottom,
-        height=bottom + AXIS,
-    )
-    return Markup(svg)
+    ticks = [{"x": x(value), "text": f"{value:,g}"} for value in fitting_ticks(low, high)]
+    return Markup(render("intervals.html", title=title, axis=axis, marks=marks, ticks=ticks))
+
+
+def said(value: float) -> str:
+    """A number as it is read out: to hundredths, without zeros at its end."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".")
+
+
+def share(value: float, low: float, high: float) -> float:
+    """Where a value stands between two others, in percent."""
+    return round(100 * (value - low) / (high - low), 2)
+
+
+def fitting_ticks(low: float, high: float, *, width: int = NARROW) -> list[float]:
+    """Round numbers that cover a range, few enough for their labels to stand side by side."""
+    for about in (6, 5, 4, 3, 2, 1):
+        ticks = round_ticks(low, high, about=about)
+        letters = sum(len(f"{tick:,g}") for tick in ticks)
+        if letters * LETTER + len(ticks) * GAP <= width:
+            return ticks
+    return ticks
 
 
 def round_ticks(low: float, high: float, *, about: int = 6) -> list[float]:

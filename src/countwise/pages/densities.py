@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from countwise.pages.page import render
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 300, 24, 24, 34, 262
+HEIGHT, TOP, BASE = 310, 30, 262
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,46 +25,36 @@ class Density:
 def density(curve: Density, *, title: str, axis: str, threshold: float = 0.5) -> Markup:
     """The curve, its interval shaded, its mode and median marked, a threshold as a dashed line."""
     top = max(*curve.y, 1e-9)
-    shaded = [
-        (x, y) for x, y in zip(curve.x, curve.y, strict=True) if curve.lower <= x <= curve.upper
-    ]
-    line = " ".join(_point(x, y, top) for x, y in zip(curve.x, curve.y, strict=True))
-    area = " ".join(
-        [
-            _point(shaded[0][0], 0.0, top),
-            *(_point(x, y, top) for x, y in shaded),
-            _point(shaded[-1][0], 0.0, top),
-        ]
-        if shaded
-        else []
-    )
-    ticks = [{"x": _x(i / 10), "text": f"{i / 10:g}"} for i in range(11)]
+    points = list(zip(curve.x, curve.y, strict=True))
+    shaded = [(x, y) for x, y in points if curve.lower <= x <= curve.upper]
+    if shaded:
+        shaded = [(shaded[0][0], 0.0), *shaded, (shaded[-1][0], 0.0)]
     return Markup(
         render(
-            "verification_density.svg",
+            "density.html",
             title=title,
+            words=f"Highest at {curve.mode:.2f}; the middle of the probability is at "
+            f"{curve.median:.2f}; the shaded part goes from {curve.lower:.2f} to "
+            f"{curve.upper:.2f}.",
             axis=axis,
-            width=WIDTH,
             height=HEIGHT,
-            left=LEFT,
-            right=WIDTH - RIGHT,
             top=TOP,
-            bottom=BOTTOM,
-            line=line,
-            area=area,
-            ticks=ticks,
+            base=BASE,
+            line=" ".join(_point(x, y, top) for x, y in points),
+            area=" ".join(_point(x, y, top) for x, y in shaded),
+            ticks=[{"x": 10 * i, "text": f"{i / 10:g}"} for i in range(11)],
             threshold=_x(threshold),
-            mode={"x": _x(curve.mode), "text": f"{curve.mode:.2f}"},
+            mode=_x(curve.mode),
             median=_x(curve.median),
-            lower={"x": _x(curve.lower), "text": f"{curve.lower:.2f}"},
-            upper={"x": _x(curve.upper), "text": f"{curve.upper:.2f}"},
+            lower=_x(curve.lower),
+            upper=_x(curve.upper),
         )
     )
 
 
 def _x(value: float) -> float:
-    return round(LEFT + (WIDTH - LEFT - RIGHT) * value, 1)
+    return round(100 * value, 2)
 
 
 def _point(x: float, y: float, top: float) -> str:
-    return f"{_x(x):g},{BOTTOM - (BOTTOM - TOP) * y / top:.1f}"
+    return f"{_x(x):g},{(BASE - TOP) * (1 - y / top):.1f}"

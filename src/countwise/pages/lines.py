@@ -6,11 +6,10 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup
 
-from countwise.pages.charts import round_ticks
+from countwise.pages.charts import fitting_ticks
 from countwise.pages.page import render
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 64, 150, 10, 44
-LABEL_GAP = 15.0
+HEIGHT, TOP, BASE = 410, 28, 366
 STYLES = 5
 
 
@@ -40,12 +39,12 @@ class Axis:
         turn: Callable[[float], float] = log10 if self.log else float
         inside = min(max(value, self.low), self.high)
         share = (turn(inside) - turn(self.low)) / (turn(self.high) - turn(self.low))
-        return round(self.start + share * (self.stop - self.start), 1)
+        return round(self.start + share * (self.stop - self.start), 2)
 
     def ticks(self) -> list[float]:
         """Round values: powers of ten, with 2 and 5 between them where there is room."""
         if not self.log:
-            return round_ticks(self.low, self.high)
+            return fitting_ticks(self.low, self.high)
         powers = range(floor(log10(self.low)), ceil(log10(self.high)) + 1)
         steps = (1, 2, 5) if len(powers) <= 4 else (1,)
         ticks = [step * 10.0**power for power in powers for step in steps]
@@ -61,28 +60,26 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Markup:
-    """Curves with their names at the right end, the order of the first curves by style."""
+    """Curves with a legend, told apart by colour and by dashes."""
     xs = [value for curve in curves for value in curve.x]
     ys = [v for c in curves for v in (*c.y, *c.lower, *c.upper) if v > 0 or not log_y]
-    across = Axis(*_apart(min(xs), max(xs)), LEFT, WIDTH - RIGHT, log_x)
+    across = Axis(*_apart(min(xs), max(xs)), 0, 100, log_x)
     low = min(ys) if log_y else min(*ys, 0.0)
-    upwards = Axis(*_apart(low, max(ys)), HEIGHT - BOTTOM, TOP, log_y)
-    drawn = [_drawn(curve, i, across, upwards) for i, curve in enumerate(curves)]
-    _spread(drawn)
+    upwards = Axis(*_apart(low, max(ys)), BASE - TOP, 0, log_y)
+    names = ", ".join(curve.label for curve in curves)
     svg = render(
-        "risk_lines.svg",
+        "lines.html",
         title=title,
+        words=f"Curves of {names}. {y_axis} from {low:,.3g} to {max(ys):,.3g}; {x_axis} from "
+        f"{min(xs):g} to {max(xs):g}.",
         x_axis=x_axis,
         y_axis=y_axis,
-        curves=drawn,
+        curves=[_drawn(curve, i, across, upwards) for i, curve in enumerate(curves)],
         x_ticks=[{"at": across.place(t), "text": f"{t:g}"} for t in across.ticks()],
-        y_ticks=[{"at": upwards.place(t), "text": f"{t:,g}"} for t in upwards.ticks()],
-        width=WIDTH,
+        y_ticks=[{"at": TOP + upwards.place(t), "text": f"{t:,g}"} for t in upwards.ticks()],
         height=HEIGHT,
-        left=LEFT,
-        right=WIDTH - RIGHT,
         top=TOP,
-        bottom=HEIGHT - BOTTOM,
+        base=BASE,
     )
     return Markup(svg)
 
@@ -92,7 +89,7 @@ def _apart(low: float, high: float) -> tuple[float, float]:
     return (low, high) if high > low else (low / 2, 2 * low) if low > 0 else (low, low + 1)
 
 
-def _drawn(curve: Line, number: int, across: Axis, upwards: Axis) -> dict[str, object]:
+def _drawn(curve: Line, number: int, across: Axis, upwards: Axis) -> dict[str, str | int]:
     def path(values: Sequence[float]) -> list[str]:
         places = zip(curve.x, values, strict=True)
         return [f"{across.place(x)},{upwards.place(y)}" for x, y in places]
@@ -103,16 +100,4 @@ def _drawn(curve: Line, number: int, across: Axis, upwards: Axis) -> dict[str, o
         "style": number % STYLES,
         "path": " ".join(path(curve.y)),
         "band": " ".join(band),
-        "end": upwards.place(curve.y[-1]),
     }
-
-
-def _spread(drawn: list[dict[str, object]]) -> None:
-    """Labels at the ends of their curves, moved apart where they would overlap."""
-    below = float(HEIGHT - BOTTOM) + LABEL_GAP
-    for curve in sorted(drawn, key=lambda each: -float(str(each["end"]))):
-        below = min(float(str(curve["end"])), below - LABEL_GAP)
-        curve["label_y"] = round(below + 4, 1)
-    shift = max(TOP + 4 - below, 0.0)
-    for curve in drawn:
-        curve["label_y"] = float(str(curve["label_y"])) + shift

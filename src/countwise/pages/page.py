@@ -6,7 +6,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Where templates are found and how they are filled."""
     return Environment(
         loader=PackageLoader("countwise.pages"),
         autoescape=True,
@@ -18,4 +19,4 @@ def _environment() -> Environment:
 
 def render(template: str, **values: object) -> str:
     """The page as text, complete in itself."""
-    return _environment().get_template(template).render(**values)
+    return environment().get_template(template).render(**values)

@@ -90,14 +90,14 @@ def certificate(
         pairs = zip(counts, measurements.noisy, strict=True)
         moved = [float(np.abs(count - noisy).mean()) for count, noisy in pairs]
     levels = [
-        {
-            "level": each.level,
-            "nodes": each.nodes,
-            "loss": written(each.loss),
-            "scale": written(each.law.scale) if each.law.scale else "none",
-            "margin": f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
-            "moved": f"{mean:,.2f}",
-        }
+        (
+            each.level,
+            f"{each.nodes:,}",
+            written(each.loss),
+            written(each.law.scale) if each.law.scale else "none",
+            f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
+            f"{mean:,.2f}",
+        )
         for each, mean in zip(budget.levels, moved, strict=True)
     ]
     return render(

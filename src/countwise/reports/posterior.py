@@ -52,14 +52,18 @@ def posterior_page(
     )
 
 
-def combinations(posterior: Posterior, top: int) -> list[Any]:
+def combinations(posterior: Posterior, top: int) -> list[tuple[str, ...]]:
     """The most probable combinations at the first level, when there are few components."""
     if top == 0 or not 1 < posterior.hierarchy.sizes[1] <= 12:
         return []
     try:
-        return list(posterior.top(top))
+        found = posterior.top(top)
     except InputError:
         return []
+    return [
+        (str(rank), *(f"{n:,}" for n in (*each.counts, each.total)), f"{each.probability:.4f}")
+        for rank, each in enumerate(found, start=1)
+    ]
 
 
 def pictures(posterior: Posterior) -> list[dict[str, Any]]:
@@ -148,15 +152,15 @@ def chart(posterior: Posterior, found: Summaries, level: int, shown: range, name
     return intervals(rows, title=title, axis="difference from the released count")
 
 
-def row(posterior: Posterior, found: Summaries, level: int, i: int) -> dict[str, str]:
+def row(posterior: Posterior, found: Summaries, level: int, i: int) -> tuple[str, ...]:
     """One line of the table."""
     released = "" if posterior.released is None else f"{posterior.released[level][i]:,}"
-    return {
-        "name": posterior.hierarchy.path(level, i)[-1],
-        "released": released,
-        "mean": f"{found.mean[i]:,.2f}",
-        "mode": f"{found.mode[i]:,}",
-        "sd": f"{found.sd[i]:,.2f}",
-        "range": f"{found.lower[i]:,} to {found.upper[i]:,}",
-        "chance": f"{100 * found.chance[i]:.1f}%",
-    }
+    return (
+        posterior.hierarchy.path(level, i)[-1],
+        released,
+        f"{found.mean[i]:,.2f}",
+        f"{found.mode[i]:,}",
+        f"{found.sd[i]:,.2f}",
+        f"{found.lower[i]:,} to {found.upper[i]:,}",
+        f"{100 * found.chance[i]:.1f}%",
+    )

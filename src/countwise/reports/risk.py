@@ -68,16 +68,16 @@ def _floor(values: Sequence[float]) -> list[float]:
     return [max(value, 0.1) for value in values]
 
 
-def _row(one: CountError, whole: HistogramError) -> dict[str, str]:
-    return {
-        "mechanism": one.mechanism,
-        "epsilon": written(one.epsilon),
-        "variance": f"{one.variance:,.4g}",
-        "absolute": f"{one.mean_absolute:,.4g}",
-        "within": f"±{one.within['0.95']:,.3g}",
-        "l1": f"{whole.l1:,.4g} ± {whole.l1_sd:,.2g}",
-        "l2": f"{whole.l2:,.4g} ± {whole.l2_sd:,.2g}",
-    }
+def _row(one: CountError, whole: HistogramError) -> tuple[str, ...]:
+    return (
+        one.mechanism,
+        written(one.epsilon),
+        f"{one.variance:,.4g}",
+        f"{one.mean_absolute:,.4g}",
+        f"±{one.within['0.95']:,.3g}",
+        f"{whole.l1:,.4g} ± {whole.l1_sd:,.2g}",
+        f"{whole.l2:,.4g} ± {whole.l2_sd:,.2g}",
+    )
 
 
 def advice_page(
@@ -92,13 +92,13 @@ def advice_page(
         epsilon=epsilon,
         repetitions=repetitions,
         chart=advice_chart(options, hierarchy.cells),
-        levels=hierarchy.levels,
+        levels=list(hierarchy.levels),
         rows=[
-            {
-                "name": f"{each.adjustment}, {each.mechanism}",
-                "levels": [f"{value:,.2f}" for value in each.level_rmse],
-                "sse": f"{each.cells_sse:,.1f} ± {each.cells_error:,.1f}",
-            }
+            (
+                f"{each.adjustment}, {each.mechanism}",
+                *(f"{value:,.2f}" for value in each.level_rmse),
+                f"{each.cells_sse:,.1f} ± {each.cells_error:,.1f}",
+            )
             for each in options
         ],
     )

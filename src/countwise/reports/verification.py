@@ -83,18 +83,18 @@ def density_chart(law: BetaMixture, summary: Summary, *, title: str) -> Markup:
     return density(curve, title=title, axis="share of partitions")
 
 
-def _rows(given: Answer) -> list[Mapping[str, str]]:
-    rows: list[Mapping[str, str]] = []
+def _rows(given: Answer) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
     for j, (name, noisy) in enumerate(zip(given.outcomes, given.noisy, strict=True)):
         summary = (
             given.shares[j][1] if j in given.fitted else given.posterior.share([j]).summary(LEVEL)
         )
         rows.append(
-            {
-                "outcome": name,
-                "noisy": f"{noisy:,.6g}",
-                "median": f"{summary.median:.3f}",
-                "interval": f"{summary.lower:.3f} to {summary.upper:.3f}",
-            }
+            (
+                name,
+                f"{noisy:,.6g}",
+                f"{summary.median:.3f}",
+                f"{summary.lower:.3f} to {summary.upper:.3f}",
+            )
         )
     return rows
