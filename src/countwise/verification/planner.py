@@ -129,8 +129,9 @@ def power(
             noisy, partitions=setting.partitions, epsilon=setting.epsilon, alpha=setting.alpha
         )
         able = found[:, 1] <= 0.5
-        supported += float((able & (found[:, 0] >= SURE)).sum()) / repetitions
-        contradicted += float((able & (1 - found[:, 0] >= SURE)).sum()) / repetitions
+        supported += float((able & (found[:, 0] >= SURE)).sum())
+        contradicted += float((able & (1 - found[:, 0] >= SURE)).sum())
+    supported, contradicted = supported / repetitions, contradicted / repetitions
     chances = np.array([supported, contradicted, 1 - supported - contradicted])
     # The variance of a chance next to 0 or 1 is itself not known better than this.
     variance = float(np.maximum(chances * (1 - chances), 1 / repetitions).max())
