@@ -1,11 +1,14 @@
 """Columns of a design: logarithms and scales, each value by itself."""
 
+from collections.abc import Sequence
 from math import log
 
 import numpy as np
 
 from countwise.arrays import FloatArray
 from countwise.kernels.compilation import compiled
+
+BLOCK = 4096
 
 
 @compiled
@@ -23,12 +26,20 @@ def natural_log(x: FloatArray) -> FloatArray:
 
 
 @compiled
-def standardised(columns: FloatArray, middles: FloatArray, halves: FloatArray) -> FloatArray:
-    """The rows of (column - middle)/half, turned in blocks that fit the nearest cache."""
-    k, n = columns.shape
-    out = np.empty((n, k))
-    for start in range(0, n, 64):
-        for j in range(k):
-            for i in range(start, min(start + 64, n)):
-                out[i, j] = (columns[j, i] - middles[j]) / halves[j]
+def _put(
+    column: FloatArray, middle: float, half: float, out: FloatArray, j: int, first: int, last: int
+) -> None:
+    for i in range(first, last):
+        out[i, j] = (column[i] - middle) / half
+
+
+def standardised(
+    columns: Sequence[FloatArray], middles: FloatArray, halves: FloatArray
+) -> FloatArray:
+    """The rows of (column - middle)/half, side by side, in blocks of rows that fit a cache."""
+    out = np.empty((len(columns[0]), len(columns)))
+    for first in range(0, len(out), BLOCK):
+        last = min(first + BLOCK, len(out))
+        for j, (column, middle, half) in enumerate(zip(columns, middles, halves, strict=True)):
+            _put(column, middle, half, out, j, first, last)
     return out

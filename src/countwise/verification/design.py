@@ -13,6 +13,7 @@ of x to one of the coefficients of z.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations, product
 
 import numpy as np
@@ -76,16 +77,17 @@ class Design:
 
     def matrix(self, columns: Mapping[str, FloatArray], rows: int) -> FloatArray:
         """The design on its public scale, one row a row of data."""
-        products = np.ones((len(self.columns), rows))
         known: dict[str, FloatArray] = {}
-        for j, column in enumerate(self.columns):
+        products = []
+        for column in self.columns:
             for piece in column.pieces:
                 if piece.name not in known:
-                    known[piece.name] = piece.at(columns)
-                products[j] *= known[piece.name]
+                    known[piece.name] = np.asarray(piece.at(columns), dtype=np.float64)
+            factors = [known[piece.name] for piece in column.pieces]
+            products.append(reduce(np.multiply, factors) if factors else np.ones(rows))
         middles = np.array([column.middle for column in self.columns])
         halves = np.array([column.half for column in self.columns])
-        return np.asarray(standardised(products, middles, halves))
+        return standardised(products, middles, halves)
 
     def contrast(self, weights: Mapping[int, float]) -> FloatArray:
         """Weights of the fitted coefficients for a weighted sum of the model's coefficients.
