@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 import countwise as cw
+from cases import tree
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
+from countwise.errors import InputError
 from countwise.inference.computed import Computed
+from countwise.inference.published import Published
+from countwise.inference.routes import infer_published
+from countwise.inference.summed import FAR, Summed, noisy_totals
 from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
+from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import Uniform
-from posteriors import leads_to
+from posteriors import leads_to, mode_likelihood, sum_grid
 
 
 def summed_likelihood(
@@ -128,3 +134,73 @@ def test_combinations_statements_and_draws_are_those_of_brute_force(
     found = np.histogramdd(draws, bins=[np.arange(tops + 2) - 0.5] * size)[0] / len(draws)
     error = np.sqrt(joint * (1 - joint) / len(draws)) + 1e-4
     np.testing.assert_array_less(np.abs(found - joint), 5 * error)
+
+
+def test_a_tree_with_a_summed_total_against_brute_force() -> None:
+    hierarchy, tops = tree(2, 2), 3
+    counts = (np.array([5]), np.array([2, 3]), np.array([0, 2, 2, 1]))
+    order = (np.zeros(1, np.int64), np.array([1, 0]), np.array([0, 1, 1, 0]))
+    laws = [Geometric(scale=Fraction(each)) for each in ("2", "1/2", "1/2")]
+    middle = summed_likelihood([2, 3], order[1], laws[1], laws[0], tops=2 * tops, reach=16)
+    left = mode_likelihood([0, 2], np.array([0, 1]), [laws[2]] * 2, tops=tops, reach=16)
+    right = mode_likelihood([2, 1], np.array([1, 0]), [laws[2]] * 2, tops=tops, reach=16)
+    pairs = sum_grid([tops + 1] * 2)
+    joint = left[:, :, None, None] * right[None, None]
+    joint = joint * middle[pairs[:, :, None, None], pairs[None, None]]
+    published = Published(
+        hierarchy=hierarchy,
+        counts=counts,
+        order=order,
+        noise=tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True)),
+        adjust="mode",
+        total="summed",
+    )
+    post = infer_published(published, prior=Uniform(tops))
+    assert isinstance(post, Computed)
+    for cell in range(4):
+        expected = joint.sum(axis=tuple(i for i in range(4) if i != cell)) / joint.sum()
+        found = [post.node_at(2, cell).pmf(x) for x in range(tops + 1)]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_the_sum_of_the_parts_matters_where_the_total_is_noisier() -> None:
+    arguments = {"counts": [20, 30, 0], "epsilon": 1}
+    for total_epsilon, matters in (("0.3", True), ("1", False), ("2", False)):
+        alone = cw.infer_counts(**arguments, total_epsilon=total_epsilon)
+        summed = cw.infer_counts(**arguments, total_epsilon=total_epsilon, from_total="summed")
+        gap = np.abs(alone.summaries(1).mean - summed.summaries(1).mean).max()
+        assert (gap > 0.01) == matters
+        assert "summed total" in summed.route
+
+
+@pytest.mark.parametrize("scale", ["2", "7/3", "5"])
+def test_with_geometric_noise_the_rule_is_a_clip(scale: str) -> None:
+    """m = max(clip(n, n* - η, n* + η), 0), so the noisy totals of m are one of three intervals."""
+    rule = Summed(
+        released=40,
+        noise=Geometric(scale=Fraction(scale)),
+        part=Geometric(scale=Fraction(1)),
+        terms=9,
+    )
+    low, high = rule.sums(-200, 300)
+    assert 40 - low == high - 40
+    firsts, lasts = noisy_totals(rule, low, high)
+    assert (firsts[:-1] == 40).all()
+    assert (lasts[1:] == 40).all()
+    assert firsts[-1] == -FAR
+    assert lasts[0] == FAR
+
+
+def test_many_components_with_zeros_keep_their_precision() -> None:
+    """Marginals add up to one, and their means to that of the total."""
+    k = np.random.default_rng(50).integers(0, 5, 20)
+    post = cw.infer_counts(k.tolist(), epsilon=1, total_epsilon="0.1", from_total="summed")
+    assert isinstance(post, Computed)
+    family = post.solved.family(0, 0, 1)
+    np.testing.assert_allclose(family.marginals.sums(), 1, atol=1e-12)
+    assert post.summaries(1).mean.sum() == pytest.approx(post.node("total").mean, abs=1e-9)
+
+
+def test_components_with_different_noise_have_no_summed_total() -> None:
+    with pytest.raises(InputError, match="same noise"):
+        cw.infer_counts([2, 3], epsilon=[1, 2], total_epsilon=1, from_total="summed")

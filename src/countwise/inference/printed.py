@@ -48,16 +48,18 @@ def infer_counts(
     k = frozen(np.asarray(counts, np.int64)[order])
     rank = np.arange(size)[::-1] if ties == "last" else _given_order(ties, size)
     kind = LAWS[one_of(mechanism, ("geometric", "laplace", "gaussian"), what="mechanism")]
-    losses = [epsilon] * size if isinstance(epsilon, Number) else list(epsilon)
-    if len(losses) != size:
+    if isinstance(epsilon, Number):
+        parts = same_noise(kind(scale=1 / exact(epsilon)), size)
+    elif len(epsilon) != size:
         raise InputError(f"epsilon must be one number or {size}, one a component.")
-    laws = [kind(scale=1 / exact(each)) for each in losses]
+    else:
+        parts = mixed_noise([kind(scale=1 / exact(epsilon[i])) for i in order])
     root = kind(scale=1 / exact(total_epsilon, what="total epsilon"))
     published = Published(
         hierarchy=hierarchy,
         counts=(frozen(np.array([k.sum()])), k),
         order=(np.zeros(1, np.int64), frozen(np.asarray(rank, np.int64)[order])),
-        noise=(same_noise(root, 1), mixed_noise([laws[i] for i in order])),
+        noise=(same_noise(root, 1), parts),
         adjust=adjust,
         total=from_total,
     )

@@ -69,39 +69,55 @@ class Summed:
 
     def chances(self, sums: IntArray, totals: IntArray) -> FloatArray:
         """P(m | N, n*) for arrays of n* and N that fit each other."""
-        far = 1 << int(np.abs(sums - self.released).max() + 1).bit_length()
-        low = self.released - far
-        firsts, lasts = noisy_totals(self, low, self.released + far)
+        low, high = int(sums.min()), int(sums.max())
+        firsts, lasts = noisy_totals(self, low, high)
         first, last = firsts[sums - low], lasts[sums - low]
         chances = between(self.noise, first - totals, np.maximum(first, last) - totals)
         return np.where(first <= last, chances, 0.0)
 
 
-@lru_cache(maxsize=32)
 def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]:
     """The first and the last noisy total that lead to m, for n* from low to high.
 
     FAR stands for no end; where no noisy total does, the first is above the last.
     """
-    sums = np.arange(low, high + 1)
-    of_sum: LogConcave = rule.part
-    if rule.part.variance:
-        of_sum = SumLaw(law=rule.part, terms=rule.terms)
-    if not rule.noise.variance:
-        return np.full(len(sums), rule.released), np.full(len(sums), rule.released)
+    m = rule.released
+    far = 1 << max(abs(low - m), abs(high - m), 1).bit_length()
+    first, last = totals_around_zero(rule.noise, rule.part, rule.terms, far)
+    here = slice(low - m + far, high - m + far + 1)
+    first, last = first[here], last[here]
+    if m == 0:  # every mode up to zero is released as zero
+        return np.where(last > -FAR, -FAR, 1), np.where(last > -FAR, last, 0)
+    some = (first <= last) & (first < FAR) & (last > -FAR)
+    ends = [np.where(np.abs(each) < FAR, each + m, each) for each in (first, last)]
+    return np.where(some, ends[0], 1), np.where(some, ends[1], 0)
+
+
+@lru_cache(maxsize=16)
+def totals_around_zero(
+    noise: IntegerLaw, part: IntegerLaw, terms: int, far: int
+) -> tuple[IntArray, IntArray]:
+    """The first and last noisy total with mode 0 for n* from -far to far, were modes not clipped.
+
+    Both are counted from the mode: the rule is the same at every place. An end without limit is
+    FAR away; where no noisy total leads there the first is FAR or the last is -FAR.
+    """
+    sums = np.arange(-far, far + 1)
+    if not noise.variance:
+        return np.zeros(len(sums), np.int64), np.zeros(len(sums), np.int64)
+    of_sum: LogConcave = SumLaw(law=part, terms=terms) if part.variance else part
+    base = 1 << 44  # so far up that no mode is negative
 
     def modes(noisy: IntArray) -> IntArray:
-        return posterior_modes([(noisy, rule.noise), (sums, of_sum)])
+        return posterior_modes([(base + noisy, noise), (base + sums, of_sum)]) - base
 
-    far = 2 * (high - low) + 4 * (reach(rule.noise, 800.0) + rule.spread(40.0))
-    lowest = np.full(len(sums), min(low, rule.released) - far)
-    highest = np.full(len(sums), max(high, rule.released) + far)
-    first = _first(lambda noisy: modes(noisy) >= rule.released, lowest, highest)
-    last = _first(lambda noisy: modes(noisy) > rule.released, lowest, highest) - 1
-    some = (first <= highest) & (last >= lowest) & (first <= last)
+    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(part, terms, 40.0))
+    ends = np.full(len(sums), -most), np.full(len(sums), most)
+    first = _first(lambda noisy: modes(noisy) >= 0, *ends)
+    last = _first(lambda noisy: modes(noisy) > 0, *ends) - 1
     return (
-        np.where(some, np.where(first == lowest, -FAR, first), 1),
-        np.where(some, np.where(last == highest, FAR, last), 0),
+        np.where(first == -most, -FAR, np.where(first > most, FAR, first)),
+        np.where(last == most, FAR, np.where(last < -most, -FAR, last)),
     )
 
 

@@ -51,6 +51,8 @@ class Cuts(NamedTuple):
 
 def is_equal_split(released: IntArray, rank: IntArray) -> bool:
     """Whether the released vector is the apportionment of equal counts, ties by rank."""
+    if released.max() > released.min() + 1:
+        return False
     share, rest = divmod(int(np.sum(released)), len(released))
     expected = np.full(len(released), share)
     expected[np.argsort(rank)[:rest]] += 1

@@ -1,0 +1,100 @@
+"""Made-up worlds for calibration: truths from a prior, noise, releases, and posteriors of these.
+
+The total is noisier than the rest, so that a summed total leans on its parts.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from cases import flat, tree
+from countwise.adjust.draw import MultinomialDraw
+from countwise.adjust.mode import Mode
+from countwise.adjust.topdown import ranks
+from countwise.arrays import IntArray
+from countwise.inference.posterior import Posterior
+from countwise.inference.published import Published
+from countwise.inference.routes import infer_measurements, infer_published
+from countwise.privacy.laws import Geometric
+from countwise.privacy.measurements import Measurements
+from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.priors import NegativeBinomial
+from countwise.tables.hierarchy import Hierarchy
+
+PRIOR = NegativeBinomial(12.0, 1.5)
+
+
+@dataclass(frozen=True)
+class World:
+    """True counts, and noisy counts of them."""
+
+    hierarchy: Hierarchy
+    true: tuple[IntArray, ...]
+    measurements: Measurements
+
+
+def simulate(hierarchy: Hierarchy, rng: np.random.Generator) -> World:
+    mean, size = PRIOR.mean, PRIOR.size
+    cells = rng.negative_binomial(size, size / (size + mean), hierarchy.cells)
+    true = hierarchy.sums(cells.astype(np.int64))
+    laws = (Geometric(scale=Fraction(4)), *[Geometric(scale=Fraction(2))] * (len(true) - 1))
+    noisy = tuple(
+        each + law.isf(1 - rng.random(len(each))) for each, law in zip(true, laws, strict=True)
+    )
+    return World(hierarchy, true, Measurements(hierarchy=hierarchy, laws=laws, noisy=noisy))
+
+
+def posterior(route: str, world: World, rng: np.random.Generator) -> Posterior:
+    if route == "measurements":
+        return infer_measurements([world.measurements], prior=PRIOR)
+    key = int(rng.integers(2**62))
+    total = "summed" if route == "summed" else "independent"
+    if route in ("mode", "summed"):
+        counts = Mode(tie_key=key, total=total)([world.measurements])
+    elif route == "clipped":
+        counts = world.hierarchy.sums(np.maximum(world.measurements.noisy[-1], 0))
+    else:
+        counts = MultinomialDraw(rng=rng, algorithm=int(route[-1]))([world.measurements])
+    levels = range(len(counts))
+    published = Published(
+        hierarchy=world.hierarchy,
+        counts=counts,
+        order=tuple(
+            ranks(world.hierarchy, level, key).argsort().argsort().astype(np.int64)
+            for level in levels
+        ),
+        noise=tuple(same_noise(world.measurements.laws[d], len(counts[d])) for d in levels),
+        adjust="mode" if route == "summed" else route,
+        total=total,
+    )
+    return infer_published(published, prior=PRIOR, method="exact")
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often 95% intervals of the cells hold the truth, and how much they promise to."""
+
+    found: float
+    promised: float
+    error: float
+
+    @property
+    def off(self) -> float:
+        """The difference."""
+        return abs(self.found - self.promised)
+
+
+def coverage(route: str, shape: tuple[int, ...], worlds: int) -> Coverage:
+    """The coverage in so many worlds, always the same ones; its error is one standard error."""
+    rng = np.random.default_rng([worlds, *shape])
+    hierarchy = flat(shape[0]) if len(shape) == 1 else tree(*shape)
+    inside, promised = np.empty(worlds), np.empty(worlds)
+    for i in range(worlds):
+        world = simulate(hierarchy, rng)
+        found = posterior(route, world, rng).summaries(len(shape))
+        true = world.true[-1]
+        inside[i] = np.mean((found.lower <= true) & (true <= found.upper))
+        promised[i] = found.chance.mean()
+    error = float(np.std(inside - promised) / np.sqrt(worlds))
+    return Coverage(float(inside.mean()), float(promised.mean()), error)
