@@ -1,110 +1,40 @@
 """How accurate releases are at the same privacy loss, method by method.
 
-    python benchmarks/accuracy.py [--repetitions 500] [--tree nc_tracts_2020.csv] [--out page.md]
+    python benchmarks/accuracy.py --repetitions 500 --json flat.json
+    python benchmarks/accuracy.py --tree nc_tracts_2020.csv --tree-repetitions 10 --json tree.json
+    python benchmarks/accuracy.py --page flat.json tree.json --out docs/accuracy.md
 
-Every method of a row sees the same noisy counts, except that the last ones see joint noise of
-the same privacy loss. Competitors: the mode (Wang & Reiter 2021), the divisor methods' Webster
-and the quota method's Hamilton apportionment, and least squares by OSQP with largest-remainder
-rounding, one level at a time, as in the 2020 census. Figures are mean squared errors of all
-cells, with the mean absolute error, the share of empty cells released empty, and the bias of
-the smallest and largest cell.
+Every method of a row sees the same noisy counts, except that those marked joint see joint noise of
+the same privacy loss. Noise is fresh in every run: figures differ within their standard errors.
 """
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import osqp
 import polars as pl
-from scipy import sparse
 
+from accuracy_page import as_page
+from competitors import COMPETITORS
+from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes
+from countwise.adjust.learning import learn
 from countwise.adjust.leastsquares import LeastSquares
-from countwise.adjust.mode import Mode
+from countwise.inference.routes import infer_measurements
 from countwise.privacy.measurements import Measurements
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.reading import read_public_counts
 
-Share = Callable[[np.ndarray, int], np.ndarray]
-
-
-def largest_remainders(shares: np.ndarray, total: int) -> np.ndarray:
-    counts = np.floor(shares).astype(np.int64)
-    order = np.argsort(counts - shares, kind="stable")
-    counts[order[: max(total - int(counts.sum()), 0)]] += 1
-    return counts
-
-
-def hamilton(noisy: np.ndarray, total: int) -> np.ndarray:
-    """Shares of the clipped noisy counts, rounded by largest remainders."""
-    weights = np.maximum(noisy, 0)
-    weights = weights if weights.any() else np.ones_like(weights)
-    return largest_remainders(total * weights / weights.sum(), total)
-
-
-def webster(noisy: np.ndarray, total: int) -> np.ndarray:
-    """The divisor method that rounds at one half, by bisection on the divisor."""
-    weights = np.maximum(noisy, 0)
-    weights = weights if weights.any() else np.ones_like(weights)
-    low, high = 0.0, 2 * (total + len(weights)) / weights.sum()
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if np.rint(middle * weights).sum() < total else (low, middle)
-    counts = np.floor(low * weights + 0.5).astype(np.int64)
-    quotients = np.where(weights > 0, weights / (counts + 0.5), -1.0)
-    counts[np.argsort(-quotients, kind="stable")[: max(total - int(counts.sum()), 0)]] += 1
-    return counts
-
-
-def solver(noisy: np.ndarray, total: int) -> np.ndarray:
-    """Least squares to the total by OSQP, rounded by largest remainders."""
-    size = len(noisy)
-    problem = osqp.OSQP()
-    problem.setup(
-        P=sparse.eye(size, format="csc"),
-        q=-noisy.astype(float),
-        A=sparse.vstack([np.ones((1, size)), sparse.eye(size)], format="csc"),
-        l=np.concatenate([[total], np.zeros(size)]),
-        u=np.concatenate([[total], np.full(size, np.inf)]),
-        eps_abs=1e-6,
-        eps_rel=1e-8,
-        max_iter=20_000,
-        verbose=False,
-    )
-    return largest_remainders(np.maximum(problem.solve().x, 0), total)
-
-
-@dataclass(frozen=True)
-class TopDown:
-    """A way to share a total, used from the root down."""
-
-    share: Share
-
-    def __call__(self, measurements: list[Measurements]) -> tuple[np.ndarray, ...]:
-        each = measurements[0]
-        counts = [np.maximum(each.noisy[0], 0)]
-        for level, offsets in enumerate(each.hierarchy.offsets):
-            out = np.empty_like(each.noisy[level + 1])
-            for i, (start, stop) in enumerate(pairwise(offsets)):
-                out[start:stop] = self.share(each.noisy[level + 1][start:stop], int(counts[-1][i]))
-            counts.append(out)
-        return tuple(counts)
-
-
-COMPETITORS = {
-    "mode": Mode(tie_key=1),
-    "Webster": TopDown(webster),
-    "Hamilton": TopDown(hamilton),
-    "OSQP": TopDown(solver),
-}
-OURS = {"least-squares": LeastSquares(tie_key=1), "bayes": EmpiricalBayes(tie_key=1)}
+Counts = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,17 +46,20 @@ class Table:
     cells: np.ndarray
     epsilon: dict[str, str]
     repetitions: int
-    pool: str = ""
+    covered: int
+    categories: bool = False
 
 
-def flat(
-    name: str, cells: list[int] | np.ndarray, total: str, parts: str, repetitions: int
-) -> Table:
+def flat(name: str, cells: Any, total: str, parts: str, repetitions: int) -> Table:
     labels = pl.DataFrame({"part": [f"{i:06}" for i in range(len(cells))]})
-    epsilon = {"total": total, "part": parts}
-    counts = np.array(cells, dtype=np.int64)
-    return Table(name=name, hierarchy=build(labels)[0], cells=counts, epsilon=epsilon,
-                 repetitions=repetitions)  # fmt: skip
+    return Table(
+        name=name,
+        hierarchy=build(labels)[0],
+        cells=np.array(cells, dtype=np.int64),
+        epsilon={"total": total, "part": parts},
+        repetitions=repetitions,
+        covered=min(repetitions, 40),
+    )
 
 
 def tables(repetitions: int) -> list[Table]:
@@ -136,16 +69,32 @@ def tables(repetitions: int) -> list[Table]:
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 27, 36, 53, 435],
         [7, 5, 3, 6, 3, 2, 2, 4, 4, 1, 1, 1, 1, 2, 1, 2, 2, 1, 1, 1],
     )
+    empty = [0] * 200 + [500, 2000, 9000]
     return [
         flat("scenario 1", spread, "1", "1", repetitions),
         flat("scenario 2", spread, "0.1", "5", repetitions),
         flat("scenario 3", spread, "5", "0.1", repetitions),
         flat("scenario 4", rng.permutation(seats), "1", "1", repetitions),
-        flat(
-            "200 empty cells and three large", [0] * 200 + [500, 2000, 9000], "1", "1", repetitions
-        ),
+        flat("200 empty cells and three large", empty, "1", "1", repetitions),
         flat("500 Poisson(3) cells", rng.poisson(3, 500), "0.5", "0.5", repetitions),
         flat("300 Zipf cells", np.minimum(rng.zipf(1.6, 300), 10**5), "1", "1", repetitions),
+    ]
+
+
+def trees(path: Path, epsilons: str, repetitions: int) -> list[Table]:
+    by = ("county", "tract", "race")
+    hierarchy, cells = read_public_counts(path, by=by, count="count")
+    return [
+        Table(
+            name=f"North Carolina, ε = {epsilon} in all",
+            hierarchy=hierarchy,
+            cells=cells,
+            epsilon=dict.fromkeys(("total", *by), str(Fraction(epsilon) / 4)),
+            repetitions=repetitions,
+            covered=min(repetitions, 1),
+            categories=True,
+        )
+        for epsilon in epsilons.split(",")
     ]
 
 
@@ -157,96 +106,138 @@ def measure(table: Table, mechanism: str) -> Measurements:
     return Measurements(hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy)
 
 
-def run(table: Table) -> dict[str, dict[str, float]]:
-    """Mean errors of every method on one table."""
-    ours = dict(OURS)
-    if table.pool:
-        ours[f"bayes by {table.pool}"] = EmpiricalBayes(tie_key=1, pool=table.pool)
-    errors: dict[str, list[np.ndarray]] = {}
-    for _ in range(table.repetitions):
-        independent, joint = measure(table, "geometric"), measure(table, "joint")
-        for name, method in (COMPETITORS | ours).items():
-            errors.setdefault(name, []).append(method([independent])[-1] - table.cells)
-        for name, method in ours.items():
-            errors.setdefault(f"{name}, joint noise", []).append(method([joint])[-1] - table.cells)
-    return {name: summary(np.array(each), table) for name, each in errors.items()}
-
-
-def summary(errors: np.ndarray, table: Table) -> dict[str, float]:
-    empty = table.cells == 0
-    result = {
-        "squared": float((errors**2).sum(axis=1).mean()),
-        "absolute": float(np.abs(errors).sum(axis=1).mean()),
-        "bias_smallest": float(errors[:, np.argmin(table.cells)].mean()),
-        "bias_largest": float(errors[:, np.argmax(table.cells)].mean()),
+def ours(measured: Measurements) -> dict[str, Counts]:
+    """What each of our adjustments makes of a measurement."""
+    return {
+        "least-squares": LeastSquares(tie_key=1)([measured]),
+        "bayes": EmpiricalBayes(tie_key=1)([measured]),
     }
-    if empty.any():
-        result["empty_kept"] = float((errors[:, empty] == 0).mean())
-    if table.pool:
-        level = table.hierarchy.by.index(table.pool)
-        codes = table.hierarchy.path_codes(len(table.hierarchy.by))[level]
-        sizes = np.bincount(codes, weights=table.cells)
-        result["squared_sparsest"] = float(
-            (errors[:, codes == sizes.argmin()] ** 2).sum(axis=1).mean()
-        )
+
+
+def covered(table: Table, measured: Measurements) -> dict[str, list[float]]:
+    """The share of each level's true counts that 95% intervals hold, by prior."""
+    true = table.hierarchy.sums(table.cells)
+    found = {}
+    for name, prior in {"uniform": "uniform", "published": learn([measured], "").prior}.items():
+        posterior = infer_measurements([measured], prior=prior)
+        summaries = [posterior.summaries(level) for level in range(len(true))]
+        found[name] = [
+            float(((s.lower <= t) & (t <= s.upper)).mean())
+            for s, t in zip(summaries, true, strict=True)
+        ]
+    return found
+
+
+def run(table: Table, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Errors of every method on one table, told ten times on the way."""
+    true, rng = table.hierarchy.sums(table.cells), np.random.default_rng()
+    scores: dict[str, list[dict[str, Any]]] = {}
+    intervals: list[dict[str, list[float]]] = []
+    chosen: dict[str, int] = {}
+    for repetition in range(table.repetitions):
+        independent = measure(table, "geometric")
+        made: dict[str, Counts] = {n: method([independent]) for n, method in COMPETITORS.items()}
+        made |= ours(independent)
+        choice = Auto(tie_key=1, rng=rng).chosen([independent]).adjustment.name
+        chosen[choice] = chosen.get(choice, 0) + 1
+        made["auto"] = made[choice]
+        joint = ours(measure(table, "joint"))
+        made |= {f"{name}, joint noise": each for name, each in joint.items()}
+        for name, counts in made.items():
+            off = [c - t for c, t in zip(counts, true, strict=True)]
+            scores.setdefault(name, []).append(scored(off, table))
+        if repetition < table.covered:
+            intervals.append(covered(table, independent))
+        if (repetition + 1) % max(table.repetitions // 10, 1) == 0:
+            tell(told(table, scores, intervals, chosen))
+
+
+def told(
+    table: Table,
+    scores: dict[str, list[dict[str, Any]]],
+    intervals: list[dict[str, list[float]]],
+    chosen: dict[str, int],
+) -> dict[str, Any]:
+    """The figures so far."""
+    categories = list(table.hierarchy.labels[-1]) if table.categories else []
+    return {
+        "repetitions": sum(chosen.values()),
+        "levels": list(table.hierarchy.levels),
+        "categories": categories,
+        "sparsest": int(by_category(table, table.cells).argmin()) if categories else None,
+        "chosen": dict(chosen),
+        "methods": {name: averaged(rows) for name, rows in scores.items()},
+        "covered": {
+            prior: np.mean([each[prior] for each in intervals], axis=0).tolist()
+            for prior in ("uniform", "published")
+        },
+        "covered_releases": len(intervals),
+    }
+
+
+def by_category(table: Table, values: np.ndarray) -> np.ndarray:
+    return np.bincount(table.hierarchy.codes[-1], weights=values)
+
+
+def scored(off: list[np.ndarray], table: Table) -> dict[str, Any]:
+    empty = table.cells == 0
+    result: dict[str, Any] = {
+        "squared": [float((each**2).sum()) for each in off],
+        "absolute": [float(np.abs(each).sum()) for each in off],
+        "bias_smallest": float(off[-1][table.cells == table.cells.min()].mean()),
+        "bias_largest": float(off[-1][table.cells.argmax()]),
+        "empty_kept": float((off[-1][empty] == 0).mean()) if empty.any() else None,
+    }
+    if table.categories:
+        result["by_category"] = by_category(table, off[-1] ** 2).tolist()
     return result
 
 
-def as_page(results: dict[str, dict[str, dict[str, float]]], counts: dict[str, int]) -> str:
-    """The results as Markdown."""
-    lines = ["# Accuracy at the same privacy loss", "", __doc__.split("\n\n", 2)[2].strip(), ""]
-    for table, methods in results.items():
-        lines += [f"## {table}", "", f"{counts[table]} releases.", ""]
-        best = min(methods[name]["squared"] for name in COMPETITORS)
-        keys = list(next(iter(methods.values())))
-        lines.append("| method | " + " | ".join(key.replace("_", " ") for key in keys)
-                     + " | against the best competitor |")  # fmt: skip
-        lines.append("|---" * (len(keys) + 2) + "|")
-        for name, values in methods.items():
-            cells = [f"{values[key]:,.3g}" if abs(values[key]) < 100 else f"{values[key]:,.0f}"
-                     for key in keys]  # fmt: skip
-            lines.append(
-                f"| {name} | "
-                + " | ".join(cells)
-                + f" | {best / max(values['squared'], 1e-9):.2f}× |"
-            )
-        lines.append("")
-    return "\n".join(lines)
+def averaged(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The mean of every figure; with the squared errors of the cells themselves, for ratios."""
+    means = {
+        key: None if rows[0][key] is None else np.mean([row[key] for row in rows], axis=0).tolist()
+        for key in rows[0]
+    }
+    draws = {"cells": [row["squared"][-1] for row in rows]}
+    if "by_category" in rows[0]:
+        draws["categories"] = [row["by_category"] for row in rows]
+    return means | draws
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repetitions", type=int, default=500)
+    parser.add_argument("--only", help="rows whose name has this, a regular expression")
     parser.add_argument("--tree", type=Path, help="census tracts: county, tract, race, count")
-    parser.add_argument("--tree-repetitions", type=int, default=5)
+    parser.add_argument("--tree-repetitions", type=int, default=10)
     parser.add_argument("--tree-epsilons", default="0.5,1,2,4")
-    parser.add_argument("--out", type=Path, help="write the page here")
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--page", type=Path, nargs="+", help="figures to make a page of")
+    parser.add_argument("--out", type=Path, help="write the page here")
     options = parser.parse_args()
-    rows = tables(options.repetitions)
-    if options.tree:
-        by = ("county", "tract", "race")
-        hierarchy, cells = read_public_counts(options.tree, by=by, count="count")
-        for epsilon in options.tree_epsilons.split(","):
-            share = str(Fraction(epsilon) / 4)
-            rows.append(
-                Table(name=f"North Carolina, ε = {epsilon} in all", hierarchy=hierarchy,
-                      cells=cells, epsilon=dict.fromkeys(("total", *by), share), pool="race",
-                      repetitions=options.tree_repetitions)
-            )  # fmt: skip
-    results = {}
-    for table in [row for row in rows if row.repetitions]:
-        results[table.name] = run(table)
-        print(
-            table.name,
-            {k: round(v["squared"], 1) for k, v in results[table.name].items()},
-            flush=True,
-        )
-    page = as_page(results, {table.name: table.repetitions for table in rows})
-    if options.out:
-        options.out.write_text(page + "\n")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=2) + "\n")
+    if options.page:
+        results = {}
+        for path in options.page:
+            results |= json.loads(path.read_text())
+        options.out.write_text(as_page(results) + "\n")
+        return
+    rows = (
+        trees(options.tree, options.tree_epsilons, options.tree_repetitions)
+        if options.tree
+        else tables(options.repetitions)
+    )
+    results: dict[str, Any] = {}
+
+    def tell(table: str, row: dict[str, Any]) -> None:
+        results[table] = row
+        print(f"{table}: {row['repetitions']} releases", flush=True)
+        if options.json:
+            options.json.write_text(json.dumps(results, indent=1) + "\n")
+
+    for table in rows:
+        if options.only is None or re.search(options.only, table.name):
+            run(table, partial(tell, table.name))
 
 
 if __name__ == "__main__":

@@ -193,7 +193,7 @@ def test_labels_that_do_not_recur_or_shares_that_do_not_help_are_left() -> None:
             assert isinstance(learn([measured], "").prior, PooledPrior)
         else:
             means, _ = posterior_moments(solve_tree([measured], learn([measured], "").prior))
-            assert means[-1].max() < 1
+            assert means[-1].mean() < 0.3
 
 
 def test_the_share_prior_is_its_definition() -> None:

@@ -29,7 +29,7 @@ def run(*words: str | Path) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     cells = np.arange(6) * 10
-    made = release(Confidential(tree(2, 3), cells), cw.Plan(epsilon=3))
+    made = release(Confidential(tree(2, 3), cells), cw.Plan(epsilon=3, adjust="mode"))
     made.save(tmp_path / "release")
     return tmp_path / "release"
 

@@ -14,7 +14,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
 
 MOST_VALUES = 30_000_000
-ENOUGH_CELLS = 250  # from here on what cells learn from each other is reliable
+ENOUGH_CELLS = 100  # from here on what cells learn from each other is reliable
 FEWEST_TRIALS, MOST_TRIALS = 3, 6
 CLEAR = 2.5  # standard errors at which trials stop
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from countwise.adjust.auto import Auto
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
 from countwise.cli import options
@@ -64,6 +65,7 @@ def adjust(
     columns = [name.partition("@") for name in noisy or ["noisy"]]
     unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
     plans = [options.make_plan(plan_file, flags | {unit: own or loss}) for _, _, own in columns]
+    used, reason = method, ""
     tie_key = secrets.randbits(64) if plans[0].ties == "random" else None
     with progress(3) as tell:
         tell("reading")
@@ -77,6 +79,9 @@ def adjust(
             counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
         else:
             adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
+            if isinstance(adjustment, Auto):
+                adjustment, reason = adjustment.chosen(measurements)
+            used = plans[0].adjust if not reason else adjustment.name
             counts = adjustment(measurements)
             check_counts(hierarchy, counts)
         tell("writing")
@@ -88,10 +93,13 @@ def adjust(
                 frame.write_csv(partial)
     key = None if tie_key is None else f"{tie_key:016x}"
     if json:
-        print_json({"file": str(file), "nodes": hierarchy.nodes, "tie_key": key})
+        data = {"file": str(file), "nodes": hierarchy.nodes, "method": used, "tie_key": key}
+        print_json(data | ({"reason": reason} if reason else {}))
         return
     out.print(f"Adjusted counts of {hierarchy.nodes:,} nodes written to {file}.")
-    if key is not None and method in (None, "mode") and plans[0].adjust == "mode":
+    if reason:
+        out.print(f"Adjustment: {used}; {reason}.")
+    if key is not None and used == "mode":
         out.print(f"Ties were broken in the random order of key {key}.")
 
 

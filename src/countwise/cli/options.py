@@ -44,7 +44,9 @@ Mechanism = Annotated[
     ),
 ]
 Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]
-Adjust = Annotated[str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)}.")]
+Adjust = Annotated[
+    str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)} (default auto).")
+]
 Pool = Annotated[
     str | None, typer.Option(help="Level whose labels share what bayes learns, such as race.")
 ]

@@ -90,7 +90,7 @@ def infer(
         counts=release.counts,
         order=order,
         noise=node_noise(release.measurements),
-        adjust=release.plan.adjust,
+        adjust=release.method,
         total=release.plan.total,
     )
     return infer_published(published, prior=prior, method=method, rng=rng, tell=tell)
