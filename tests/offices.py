@@ -58,7 +58,7 @@ class Office:
     computer: worker.Computer
 
     def __post_init__(self) -> None:
-        self.clock = time.time()
+        self.clock = float(int(time.time()))
         self.engine = open_engine(self.config.url, wait=self.config.wait_seconds)
         self.ledger = Ledger(self.engine)
         self.service = Service(self.config, self.engine)
@@ -69,9 +69,7 @@ class Office:
         seconds = self.config.slot_seconds
         for _ in range(slots):
             release_due(self.ledger, self.clock)
-            work = take(
-                self.ledger, "w", start=self.clock, slot_seconds=seconds, attempts=3
-            )
+            work = take(self.ledger, "w", start=self.clock, slot_seconds=seconds, attempts=3)
             if work is not None:
                 done = worker.attempt(self.ledger, self.computer, work, until=time.time() + 60)
                 if not done:
