@@ -121,7 +121,7 @@ def open_office(config: Config, computer: worker.Computer, *, budget: int = 10) 
 def serving(office: Office) -> Iterator[str]:
     """The address of the office's web application, answered by a thread."""
     server = uvicorn.Server(
-        uvicorn.Config(create_app(office.config), port=0, log_config=None, access_log=False)
+        uvicorn.Config(create_app(office.config), port=0, log_config=None, timeout_keep_alive=300)
     )
     thread = threading.Thread(target=server.run)
     thread.start()

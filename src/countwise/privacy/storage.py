@@ -47,6 +47,7 @@ def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.E
             pool_size=pool,
             max_overflow=pool,
             pool_pre_ping=True,
+            hide_parameters=True,
             pool_timeout=wait,
             connect_args={
                 "connect_timeout": max(2, round(wait)),
@@ -77,6 +78,7 @@ def _sqlite(url: sa.URL, wait: float) -> sa.Engine:
         max_overflow=40,
         pool_timeout=wait,
         execution_options={WAIT: wait},
+        hide_parameters=True,  # a fault must not show values
     )
 
     @event.listens_for(engine, "connect")
