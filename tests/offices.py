@@ -58,7 +58,7 @@ class Office:
     computer: worker.Computer
 
     def __post_init__(self) -> None:
-        self.clock = time.time()
+        self.clock = float(int(time.time()))
         self.engine = open_engine(self.config.url, wait=self.config.wait_seconds)
         self.ledger = Ledger(self.engine)
         self.service = Service(self.config, self.engine)
@@ -121,7 +121,7 @@ def open_office(config: Config, computer: worker.Computer, *, budget: int = 10) 
 def serving(office: Office) -> Iterator[str]:
     """The address of the office's web application, answered by a thread."""
     server = uvicorn.Server(
-        uvicorn.Config(create_app(office.config), port=0, log_config=None, access_log=False)
+        uvicorn.Config(create_app(office.config), port=0, log_config=None, timeout_keep_alive=300)
     )
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -1,11 +1,14 @@
 """Databases behind the ledger: SQLite in a file, or PostgreSQL, opened so that writers take turns.
 
 SQLite runs in WAL mode with `synchronous=FULL`: a commit that returned survives a loss of power.
-A writing transaction starts with BEGIN IMMEDIATE, so there is one writer at a time. On PostgreSQL
+A writing transaction starts with BEGIN IMMEDIATE, so there is one writer at a time; threads of one
+process queue before that, because SQLite lets waiting writers starve each other. On PostgreSQL
 a writing transaction first takes one advisory lock for its length; under READ COMMITTED each
 statement after it sees everything earlier writers committed. Both make writing serial.
 """
 
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +25,8 @@ except ImportError:
     ) from None
 
 LOCK = 0x636F756E74776973  # "countwis": the advisory lock of PostgreSQL that writers hold
-WRITING = "countwise_writing"
+WRITING, WAIT = "countwise_writing", "countwise_wait"
+BUSY = "the database is in use by another writer and did not come free in time"
 WAIT_SECONDS = 15.0
 
 
@@ -43,6 +47,7 @@ def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.E
             pool_size=pool,
             max_overflow=pool,
             pool_pre_ping=True,
+            hide_parameters=True,
             pool_timeout=wait,
             connect_args={
                 "connect_timeout": max(2, round(wait)),
@@ -72,6 +77,8 @@ def _sqlite(url: sa.URL, wait: float) -> sa.Engine:
         pool_size=20,
         max_overflow=40,
         pool_timeout=wait,
+        execution_options={WAIT: wait},
+        hide_parameters=True,  # a fault must not show values
     )
 
     @event.listens_for(engine, "connect")
@@ -94,12 +101,33 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """One transaction that no other writer runs beside; all of it is stored, or none."""
     with (
         _told(),
+        _turn(engine),
         engine.connect().execution_options(**{WRITING: True}) as connection,
         connection.begin(),
     ):
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
         yield connection
+
+
+_turns: dict[str, threading.Lock] = {}
+os.register_at_fork(after_in_child=_turns.clear)
+
+
+@contextmanager
+def _turn(engine: sa.Engine) -> Iterator[None]:
+    """A place in the queue of this process's writers to a SQLite file."""
+    wait = engine.get_execution_options().get(WAIT)
+    if wait is None:
+        yield
+        return
+    lock = _turns.setdefault(str(engine.url.database), threading.Lock())
+    if not lock.acquire(timeout=wait):
+        raise StorageError(_reason("locked"))
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager
@@ -120,8 +148,8 @@ def _told() -> Iterator[None]:
 
 def _reason(message: str) -> str:
     for sign, words in (
-        ("locked", "the database is in use by another writer and did not come free in time"),
-        ("lock timeout", "the database is in use by another writer and did not come free in time"),
+        ("locked", BUSY),
+        ("lock timeout", BUSY),
         ("full", "the disk of the database is full"),
         ("No space left", "the disk of the database is full"),
         ("readonly", "the database can not be written"),

@@ -111,6 +111,7 @@ def limit_rate(engine: sa.Engine, key: str, per_minute: int) -> None:
     with writing(engine) as connection:
         row = connection.execute(sa.select(rates).where(rates.c.key == key)).first()
         if row is None:
+            connection.execute(sa.delete(rates).where(rates.c.minute < minute - 1))
             connection.execute(sa.insert(rates).values(key=key, minute=minute, hits=1))
             return
         hits = row.hits + 1 if row.minute == minute else 1

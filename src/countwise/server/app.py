@@ -2,6 +2,8 @@
 
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 from uuid import uuid4
@@ -44,6 +46,7 @@ def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
         title="countwise",
         version=version("countwise"),
         description="Ask whether a finding holds in confidential data.",
+        lifespan=_lifespan,
         docs_url=None,
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
@@ -64,6 +67,13 @@ def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
     app.include_router(pages.router)
     app.add_middleware(Envelope, requests=app.state.requests)
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Connections are closed when the application ends."""
+    yield
+    app.state.engine.dispose()
 
 
 class Envelope:

@@ -207,6 +207,8 @@ def _dataset(name: str, facts: Any, *, base: Path, where: str) -> Dataset:
     for key in known[:3]:
         if key not in facts:
             raise ConfigError(f"{where}: no {key}. A data set needs {', '.join(known[:3])}.")
+    if len(facts.get("version", "")) > 64:
+        raise ConfigError(f"{where}: version has at most 64 characters.")
     if not (base / facts["synthetic"]).is_file():
         raise ConfigError(f"{where}: synthetic: there is no file {facts['synthetic']}.")
     return Dataset(

@@ -31,6 +31,7 @@ from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import answers, jobs, workers
 
 QUEUED, RUNNING, COMPUTED = "queued", "running", "computed"
+FORGOTTEN = 86_400.0  # seconds after which a worker not seen is no longer listed
 RELEASED, BURNT, RETURNED = "released", "burnt", "returned"
 
 
@@ -52,7 +53,9 @@ def enqueue(
     key: str,
     fingerprint: str,
     asked: Mapping[str, Any],
+    reading: Mapping[str, Any],
     dataset: str,
+    version: str,
     query: str,
     amount: int,
     accounts: Mapping[Account, str],
@@ -77,10 +80,11 @@ def enqueue(
             sa.insert(answers).values(
                 id=answer,
                 dataset=dataset,
+                version=version,
                 query=query,
                 request=json.dumps(asked),
                 state=QUEUED,
-                created=time.time(),
+                created=moment(),
                 place=entry.seq,
                 entry_hash=entry.hash,
                 attempts=0,
@@ -93,14 +97,20 @@ def enqueue(
             user=user,
             answer=answer,
             asked=json.dumps(asked),
+            reading=json.dumps(reading),
             key=key,
             fingerprint=fingerprint,
             micro=cost,
-            created=time.time(),
+            created=moment(),
             cancelled=False,
         )
     )
     return job
+
+
+def moment() -> float:
+    """Now, to the middle of a millisecond: written with four decimals at any time."""
+    return round(int(time.time() * 1000) / 1000 + 0.0005, 4)
 
 
 def take(
@@ -114,6 +124,7 @@ def take(
         )
         if gone.rowcount == 0:
             base.execute(sa.insert(workers).values(id=worker, seen=time.time()))
+            base.execute(sa.delete(workers).where(workers.c.seen < time.time() - FORGOTTEN))
         _adopt(book, before=start - slot_seconds, attempts=attempts)
         found = base.execute(
             sa.select(answers).where(answers.c.state == QUEUED).order_by(answers.c.place).limit(1)

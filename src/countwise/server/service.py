@@ -70,10 +70,8 @@ from countwise.server.views import (
     job_view,
     key_view,
     read_ask,
-    stored_ask,
 )
-from countwise.verification.answer import Answer
-from countwise.verification.answer import answer as make_answer
+from countwise.verification.answer import Answer, reading_of, recompute
 from countwise.verification.canonical import query_hash
 from countwise.verification.design import design
 from countwise.verification.formula import parse_model
@@ -201,7 +199,9 @@ class Service:
                 key=key,
                 fingerprint=fingerprint,
                 asked=asked,
+                reading=reading_of(request),
                 dataset=known.name,
+                version=known.version,
                 query=query_hash(request, dataset=known.name, version=known.version),
                 amount=micro(request.epsilon),
                 accounts=accounts_,
@@ -241,7 +241,7 @@ class Service:
         fields = {
             "answer": self._answer(row).to_dict(),
             "dataset": row.dataset,
-            "version": self.config.datasets[row.dataset].version,
+            "version": row.version,
             "query": row.query,
             "charge": row.answer,
             "ledger": {"entry": row.place, "hash": row.entry_hash},
@@ -306,18 +306,15 @@ class Service:
     def _answer(self, row: Any) -> Answer:
         if row.cancelled or row.state != jobs.RELEASED:
             raise Conflict("there is no answer to this job, or not yet.")
-        known = self.config.datasets.get(row.dataset)
-        if known is None:
-            raise NotThere("the data set is no longer served.")
-        noisy = np.array(json.loads(row.noisy), dtype=np.float64)
-        return make_answer(noisy, read_ask(stored_ask(row.asked), known))
+        fields = json.loads(row.asked) | json.loads(row.reading)
+        return recompute(fields | {"noisy": json.loads(row.noisy)})
 
 
 JOBS = sa.select(
     job_table,
     *(
         answers.c[name]
-        for name in ("dataset", "query", "state", "slot", "noisy", "place", "entry_hash")
+        for name in ("dataset", "version", "query", "state", "slot", "noisy", "place", "entry_hash")
     ),
 ).join(answers, answers.c.id == job_table.c.answer)
 

@@ -118,6 +118,7 @@ def run_web(config: Config) -> None:
             server_header=False,
             date_header=True,
             timeout_graceful_shutdown=5,
+            timeout_keep_alive=30,
         )
     )
     given = os.environ.get(SOCKET)

@@ -51,6 +51,7 @@ answers = sa.Table(
     metadata,
     sa.Column("id", sa.String(32), primary_key=True),  # the name of the charge, too
     sa.Column("dataset", sa.String(64), nullable=False),
+    sa.Column("version", sa.String(LONGEST), nullable=False),
     sa.Column("query", sa.String(64)),  # hash of the canonical form while the answer stands
     sa.Column("request", sa.Text, nullable=False),
     sa.Column("state", sa.String(10), nullable=False),
@@ -73,6 +74,7 @@ jobs = sa.Table(
     sa.Column("user", sa.ForeignKey("users.name"), nullable=False),
     sa.Column("answer", sa.ForeignKey("answers.id"), nullable=False, index=True),
     sa.Column("asked", sa.Text, nullable=False),
+    sa.Column("reading", sa.Text, nullable=False),  # what its counts mean, for good
     sa.Column("key", sa.String(LONGEST), nullable=False),
     sa.Column("fingerprint", sa.String(64), nullable=False),
     sa.Column("micro", sa.BigInteger, nullable=False),

@@ -165,6 +165,15 @@ def answer(noisy: FloatArray, request: Request, *, rehearsal: bool = False) -> A
     )
 
 
+def reading_of(request: Request) -> dict[str, Any]:
+    """What a request's noisy counts mean; with them and what was asked, `recompute` answers."""
+    return {
+        "outcomes": list(mechanisms.outcomes(request.claim.outcomes, mechanism=request.mechanism)),
+        "one_sided": request.claim.one_sided,
+        "alpha": request.alpha.tolist(),
+    }
+
+
 def recompute(data: Any) -> Answer:
     """The answer that the published fields of another imply; its summaries are not read."""
     if not isinstance(data, Mapping):

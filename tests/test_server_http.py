@@ -1,0 +1,539 @@
+"""The API over HTTP: who may do what, crowds, hostile input, and what must not differ."""
+
+import json
+import re
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import sqlalchemy as sa
+from scipy.stats import ks_2samp
+
+from countwise.examples.workers import workers
+from countwise.server.app import create_app
+from countwise.server.worker import Computer
+from offices import (
+    ANN,
+    EPSILON,
+    PASSWORD,
+    STEWARD,
+    ask,
+    body,
+    client,
+    example_config,
+    new_key,
+    open_office,
+    serving,
+)
+
+INJECTIONS = (Path(__file__).parent / "verification" / "injections.txt").read_text().splitlines()
+
+
+@pytest.fixture
+def office(database, tmp_path, computer):
+    made = open_office(example_config(tmp_path, database), computer)
+    yield made
+    made.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory, computer):
+    """An office on SQLite that the tests of this module share, and its address."""
+    folder = tmp_path_factory.mktemp("lasting")
+    made = open_office(example_config(folder, f"sqlite:///{folder}/x.db"), computer, budget=500)
+    with serving(made) as address:
+        yield made, address
+    made.engine.dispose()
+
+
+def submit(caller, key, **how):
+    return caller.post("/api/v1/jobs", json=body(**how), headers={"Idempotency-Key": key})
+
+
+def crowd(addresses, keys, size):
+    """Statuses of so many submissions at once, every one another query."""
+
+    def one(i):
+        with client(addresses[i % len(addresses)], keys[i % len(keys)]) as caller:
+            return submit(caller, f"k{i}", epsilon="1", partitions=50 + i).status_code
+
+    with ThreadPoolExecutor(40) as pool:
+        return list(pool.map(one, range(size)))
+
+
+def test_two_hundred_at_once_and_a_budget_for_ten(office):
+    keys = [new_key(office, name) for name in ("ann", "bob")]
+    with serving(office) as address:
+        statuses = crowd([address], keys, 200)
+        assert sorted(set(statuses)) == [202, 402]
+        assert statuses.count(202) == 10
+        assert office.spent() == 10 * EPSILON
+        office.work(10)
+        answered = 0
+        for key in keys:
+            with client(address, key) as caller:
+                for job in caller.get("/api/v1/jobs").json():
+                    answer = caller.get(f"/api/v1/jobs/{job['id']}/answer")
+                    answered += answer.status_code == 200
+    assert answered == 10
+    found = office.finding()
+    assert found.flaws == ()
+    assert found.states["released"] == 10
+    assert found.spent["dataset", "workers"] == 10 * EPSILON
+
+
+def test_the_same_submission_from_everywhere_at_once_is_charged_once(office):
+    key = new_key(office, "ann")
+    with serving(office) as address, ThreadPoolExecutor(20) as pool:
+
+        def one(_):
+            with client(address, key) as caller:
+                return submit(caller, "same").json()["id"]
+
+        assert len(set(pool.map(one, range(40)))) == 1
+    assert office.spent() == EPSILON
+
+
+ANYONE, SIGNED, STEWARDS = (200, 200, 200), (401, 200, 200), (401, 403, 200)
+JOB = "0" * 32
+ENDPOINTS = {
+    "GET /health": ANYONE, "GET /api/v1/key": ANYONE, "GET /api/v1/openapi.json": ANYONE,
+    "GET /metrics": STEWARDS,
+    "GET /api/v1/session": SIGNED, "POST /api/v1/session": (422, 422, 422),
+    "DELETE /api/v1/session": (401, 204, 204), "PUT /api/v1/password": (401, 403, 403),
+    "GET /api/v1/datasets": SIGNED, "GET /api/v1/datasets/workers": (401, 200, 404),
+    "GET /api/v1/datasets/workers/synthetic": (401, 200, 404),
+    "GET /api/v1/budget": SIGNED,
+    "POST /api/v1/plan": (401, 200, 404), "POST /api/v1/rehearse": (401, 200, 404),
+    "POST /api/v1/jobs": (401, 202, 404), "GET /api/v1/jobs": SIGNED,
+    f"GET /api/v1/jobs/{JOB}": (401, 404, 404), f"POST /api/v1/jobs/{JOB}/cancel": (401, 404, 404),
+    f"GET /api/v1/jobs/{JOB}/answer": (401, 404, 404),
+    f"GET /api/v1/jobs/{JOB}/receipt": (401, 404, 404),
+    "GET /api/v1/keys": SIGNED, "POST /api/v1/keys": (401, 403, 403),
+    f"DELETE /api/v1/keys/{JOB}": (401, 403, 403),
+    "GET /api/v1/steward/datasets": STEWARDS, "GET /api/v1/steward/users": STEWARDS,
+    "POST /api/v1/steward/users": (401, 403, 201),
+    "PUT /api/v1/steward/users/bob/disabled": STEWARDS,
+    "PUT /api/v1/steward/users/bob/password": (401, 403, 204),
+    "PUT /api/v1/steward/users/bob/datasets/workers": STEWARDS,
+    "DELETE /api/v1/steward/users/bob/datasets/workers": STEWARDS,
+    "PUT /api/v1/steward/users/bob/projects/pay": STEWARDS,
+    "DELETE /api/v1/steward/users/bob/projects/pay": STEWARDS,
+    "GET /api/v1/steward/budgets": STEWARDS,
+    "PUT /api/v1/steward/budgets/user/bob": STEWARDS,
+    "POST /api/v1/steward/budgets/user/bob/grants": STEWARDS,
+    "GET /api/v1/steward/keys": STEWARDS, f"DELETE /api/v1/steward/keys/{JOB}": (401, 403, 404),
+    "GET /api/v1/steward/jobs": STEWARDS, "GET /api/v1/steward/audit": STEWARDS,
+    "GET /api/v1/steward/audit.csv": STEWARDS, "GET /api/v1/steward/ledger": STEWARDS,
+}  # fmt: skip
+BODIES = {
+    "POST /api/v1/session": {"name": 1}, "PUT /api/v1/password": {"old": "x", "new": "y"},
+    "POST /api/v1/plan": body(), "POST /api/v1/rehearse": body(), "POST /api/v1/jobs": body(),
+    "POST /api/v1/keys": {"label": "x", "scopes": ["read"]},
+    "POST /api/v1/steward/users": {"name": "carl", "role": "analyst", "password": PASSWORD},
+    "PUT /api/v1/steward/users/bob/disabled": {"disabled": False},
+    "PUT /api/v1/steward/users/bob/password": {"password": PASSWORD},
+    "PUT /api/v1/steward/budgets/user/bob": {"cap": "5"},
+    "POST /api/v1/steward/budgets/user/bob/grants": {"epsilon": "1"},
+}  # fmt: skip
+
+
+def test_role_and_endpoint(tmp_path, computer):
+    """Nobody, an analyst and a steward at every endpoint; none is left out of the list."""
+    office = open_office(example_config(tmp_path, ""), computer)
+    office.stewardship.allow(STEWARD, "steward", "workers", allowed=False)
+    keys = ["", new_key(office, "ann"), new_key(office, "steward")]
+    with serving(office) as address:
+        for place, key in enumerate(keys):
+            for endpoint, expected in ENDPOINTS.items():
+                method, path = endpoint.split()
+                with client(address, key) as caller:
+                    got = caller.request(
+                        method, path, json=BODIES.get(endpoint), headers={"Idempotency-Key": "k"}
+                    )
+                if endpoint == "GET /health":
+                    assert got.status_code == 503  # no worker here
+                else:
+                    assert got.status_code == expected[place], (endpoint, place, got.text)
+                assert got.headers["content-security-policy"].startswith("default-src 'none'")
+        with client(address) as caller:
+            paths = caller.get("/api/v1/openapi.json").json()["paths"]
+    office.engine.dispose()
+    described = {f"{verb.upper()} {path}" for path, verbs in paths.items() for verb in verbs}
+    listed = {
+        re.sub(r"/(0{32})", "/{id}", each)
+        .replace("datasets/workers", "datasets/{name}")
+        .replace("users/bob/datasets/{name}", "users/{name}/datasets/{dataset}")
+        .replace("users/bob/projects/pay", "users/{name}/projects/{project}")
+        .replace("users/bob", "users/{name}")
+        .replace("budgets/user/bob", "budgets/{scope}/{name}")
+        for each in ENDPOINTS
+    }
+    assert described == listed - {"GET /api/v1/openapi.json"}
+
+
+def test_sessions_csrf_and_keys(lasting):
+    office, address = lasting
+    with client(address) as caller:
+        wrong = caller.post("/api/v1/session", json={"name": "ann", "password": "wrong password"})
+        nobody = caller.post("/api/v1/session", json={"name": "zed", "password": "wrong password"})
+        assert wrong.status_code == nobody.status_code == 401
+        assert wrong.json() == nobody.json()
+        made = caller.post("/api/v1/session", json={"name": "ann", "password": PASSWORD})
+        assert "HttpOnly" in made.headers["set-cookie"]
+        assert "SameSite=strict" in made.headers["set-cookie"]
+        new = {"label": "x", "scopes": ["read"]}
+        assert caller.post("/api/v1/keys", json=new).status_code == 403  # no CSRF token
+        forged = {"X-CSRF-Token": "x" * 43}
+        assert caller.post("/api/v1/keys", json=new, headers=forged).status_code == 403
+        caller.headers["X-CSRF-Token"] = made.json()["csrf"]
+        more = new | {"scopes": ["steward"]}
+        assert caller.post("/api/v1/keys", json=more).status_code == 422
+        key = caller.post("/api/v1/keys", json=new).json()
+        with client(address, key["key"]) as program:
+            assert program.get("/api/v1/datasets").status_code == 200
+            assert submit(program, "x").status_code == 403  # scope read only
+            assert caller.delete(f"/api/v1/keys/{key['id']}").status_code == 204
+            assert program.get("/api/v1/datasets").status_code == 401
+        assert caller.delete("/api/v1/session").status_code == 204
+        assert caller.get("/api/v1/datasets").status_code == 401
+    with office.engine.connect() as connection:
+        kept = str(connection.execute(sa.text("SELECT hash, scopes FROM api_keys")).all())
+        kept += str(connection.execute(sa.text("SELECT password FROM users")).all())
+    assert key["key"].rsplit("_", 1)[1] not in kept
+    assert PASSWORD not in kept
+    assert "$argon2id$" in kept
+
+
+def test_sessions_end(lasting):
+    from countwise.server import accounts
+    from countwise.server.refusals import NotSignedIn
+
+    office, _ = lasting
+    for setting in ({"session_hours": 1e-5}, {"session_idle_minutes": 1e-4}):
+        config = replace(office.config, **setting)
+        made = accounts.sign_in(office.engine, config, "bob", PASSWORD, "here")
+        time.sleep(0.05)
+        with pytest.raises(NotSignedIn):
+            accounts.session_actor(office.engine, config, made.token)
+    office.stewardship.set_disabled(STEWARD, "bob", True)
+    with pytest.raises(NotSignedIn):
+        accounts.sign_in(office.engine, office.config, "bob", PASSWORD, "here")
+    office.stewardship.set_disabled(STEWARD, "bob", False)
+
+
+def test_rates_are_limited(tmp_path, computer):
+    settings = {"sign_ins_per_minute": 3, "queries_per_minute": 4}
+    office = open_office(example_config(tmp_path, "", **settings), computer)
+    key = new_key(office, "ann")
+    while time.time() % 60 > 50:
+        time.sleep(0.5)  # all within one minute
+    with serving(office) as address, client(address, key) as caller, client(address) as guest:
+        plans = [caller.post("/api/v1/plan", json=body()).status_code for _ in range(6)]
+        wrong = {"name": "bob", "password": "x"}
+        tries = [guest.post("/api/v1/session", json=wrong).status_code for _ in range(5)]
+    assert plans == [200] * 4 + [429] * 2
+    assert tries == [401] * 3 + [429] * 2
+    office.engine.dispose()
+
+
+def test_others_things_are_not_there(lasting):
+    office, address = lasting
+    job = office.service.submit(ANN, ask(partitions=77), "private").id
+    office.stewardship.allow(STEWARD, "bob", "workers", allowed=False)
+    for name in ("bob", "steward"):
+        with client(address, new_key(office, name)) as caller:
+            for path in ("", "/answer", "/receipt"):
+                assert caller.get(f"/api/v1/jobs/{job}{path}").status_code == 404
+            assert caller.post(f"/api/v1/jobs/{job}/cancel").status_code == 404
+            assert caller.get("/api/v1/jobs").json() == []
+            if name == "bob":
+                assert submit(caller, "x").status_code == 404
+            project = caller.post("/api/v1/plan", json=body(project="secret"))
+            assert project.status_code == 404
+    office.stewardship.allow(STEWARD, "bob", "workers")
+
+
+BAD_EPSILONS = [
+    "nan",
+    "inf",
+    "-1",
+    "0",
+    "5e-324",
+    "1e308",
+    1e308,
+    -1,
+    0,
+    "",
+    "1/0",
+    "0.0001",
+    "1e400",
+]
+
+
+def test_bad_epsilons_cost_nothing(lasting):
+    office, address = lasting
+    before = office.spent()
+    with client(address, new_key(office, "ann")) as caller:
+        for bad in BAD_EPSILONS:
+            got = submit(caller, f"bad {bad}".replace(" ", "-"), epsilon=bad)
+            assert got.status_code == 422, bad
+        for bad in ("NaN", "Infinity", "-Infinity", "1e999"):
+            text = json.dumps(body(epsilon="E")).replace('"E"', bad)
+            headers = {"Content-Type": "application/json", "Idempotency-Key": "k"}
+            assert caller.post("/api/v1/jobs", content=text, headers=headers).status_code == 422
+    assert office.spent() == before
+
+
+def test_injections_are_refused_and_cost_nothing(lasting):
+    """Each is refused as model and as claim, or, where it is a harmless claim, merely planned."""
+    office, address = lasting
+    before, known = office.spent(), set()
+    with client(address, new_key(office, "ann")) as caller:
+        for text in INJECTIONS:
+            for field in ("model", "claim", "project", "dataset", "family", "mechanism"):
+                got = caller.post("/api/v1/plan", json=body(**{field: text}))
+                assert got.status_code in (404, 422), (field, text, got.text)
+                known.add(got.status_code)
+            got = submit(caller, f"i{len(known)}", claim=text)
+            assert got.status_code == 422
+        for text in INJECTIONS[:60]:
+            path = f"/api/v1/datasets/{re.sub(r'[^!-~]|[?#/%]', '_', text)}"
+            assert caller.get(path).status_code in (404, 422)
+    assert known == {404, 422}
+    assert office.spent() == before
+    assert not Path("/tmp/pwned").exists()
+
+
+def test_every_call_the_description_allows_is_answered_without_a_fault(lasting):
+    import schemathesis
+    from hypothesis import HealthCheck, Phase, given, settings
+
+    office, address = lasting
+    key = new_key(office, "steward")
+    schema = schemathesis.openapi.from_url(f"{address}/api/v1/openapi.json")
+    left_alone = {"/api/v1/steward/users", "/api/v1/session"}  # a slow password hash each
+    calls = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if operation.path in left_alone and operation.method == "post":
+            continue
+
+        @settings(
+            max_examples=12, deadline=None, database=None, phases=[Phase.explicit, Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )  # fmt: skip
+        def check(case):
+            nonlocal calls
+            calls += 1
+            got = case.call(headers={"Authorization": f"Bearer {key}"})
+            assert got.status_code < 500 or case.path == "/health", (case, got.text)
+
+        given(case=operation.as_strategy())(check)()
+    assert calls > 200
+
+
+def neighbour(folder: Path) -> Path:
+    """The example without one person."""
+    frame = pl.read_csv(workers())
+    person = frame["person"][0]
+    frame.filter(pl.col("person") != person).write_csv(folder / "neighbour.csv")
+    return folder / "neighbour.csv"
+
+
+LOOKED_AT = ("/api/v1/jobs/{}", "/api/v1/jobs/{}/answer", "/api/v1/jobs/{}/receipt",
+             "/api/v1/budget", "/api/v1/datasets", "/api/v1/jobs")  # fmt: skip
+VARYING = {"date", "x-request-id"}
+
+
+def test_neighbouring_data_sets_look_the_same(tmp_path, computer):
+    """Statuses, headers and sizes, whatever is asked; and times, as far as a test can tell."""
+    config = example_config(tmp_path, "")
+    known = replace(config.datasets["workers"], data=neighbour(tmp_path))
+    others = replace(config, state=tmp_path / "other", datasets={"workers": known}, database="")
+    seen, times = [], []
+    for each in (config, others):
+        own = Computer(each) if each is others else computer
+        office = open_office(each, own, budget=100)
+        key, found, took = new_key(office, "ann"), [], []
+        asks = [
+            {}, {"claim": "education_years > 2"}, {"claim": "education_years cut at 0, 1"},
+            {"model": "union_member ~ age", "claim": "age > 0", "family": "logistic"},
+            {"model": 'hours ~ age where region = "North" and age > 69', "claim": "age > 0"},
+            {"claim": "nonsense >"}, {"epsilon": "0"}, {"mechanism": "binary"},
+        ]  # fmt: skip
+        with serving(office) as address, client(address, key) as caller:
+            for i, how in enumerate(asks):
+                got = submit(caller, f"k{i}", **how)
+                found.append((got.status_code, len(got.content), shown(got)))
+                if got.status_code != 202:
+                    found.append(got.text)
+                    continue
+                office.work()
+                for path in LOOKED_AT:
+                    start = time.perf_counter()
+                    got = caller.get(path.format(got_id(got, found)))
+                    took.append(time.perf_counter() - start)
+                    found.append((path, got.status_code, shown(got)))
+        if own is not computer:
+            own.stop()
+        office.engine.dispose()
+        seen.append(found)
+        times.append(took)
+    strip = [[each for each in found if not isinstance(each, dict)] for found in seen]
+    assert strip[0] == strip[1]
+    assert ks_2samp(*times).pvalue > 1e-6
+
+
+def got_id(got, found):
+    """The id of the job last submitted."""
+    if "ask" in got.text and isinstance(got.json(), dict) and "id" in got.json():
+        found.append({"id": got.json()["id"]})
+    return next(each["id"] for each in reversed(found) if isinstance(each, dict))
+
+
+def shown(got):
+    return sorted((k, v) for k, v in got.headers.items() if k not in VARYING)
+
+
+def test_when_an_answer_is_out_does_not_depend_on_data(tmp_path):
+    """The slot is fixed when work begins, whether the rows are 3,000 or ten times as many."""
+    frame = pl.read_csv(workers())
+    large = pl.concat([frame.with_columns(pl.col("person") + f"-{i}") for i in range(10)])
+    large.write_csv(tmp_path / "large.csv")
+    waits = []
+    for i, data in enumerate((workers(), tmp_path / "large.csv")):
+        config = example_config(tmp_path, "", slot_seconds=20.0)
+        known = replace(config.datasets["workers"], data=data)
+        config = replace(config, state=tmp_path / str(i), datasets={"workers": known})
+        own = Computer(config)
+        office, clock = open_office(config, own, budget=100), []
+        for j in range(5):
+            job = office.service.submit(ANN, ask(partitions=50 + j), f"k{j}")
+            begin = office.clock
+            office.work()
+            clock.append(office.service.job(ANN, job.id).released_at - begin)
+        own.stop()
+        office.engine.dispose()
+        waits.append(clock)
+    assert np.allclose(waits, 20.0, atol=1e-6)
+
+
+CANARY = "77.7373373"
+
+
+def test_canaries_stay_where_they_are(tmp_path, capfd):
+    """Values of the rows are in no table, log line, answer or receipt."""
+    config = example_config(tmp_path, "")
+    rows = workers().read_text().splitlines()
+    rows[1] = re.sub(r"^p\d+", "canaryperson", rows[1])
+    for i in range(1, 200):
+        parts = rows[i].split(",")
+        parts[6] = CANARY
+        rows[i] = ",".join(parts)
+    (tmp_path / "rows.csv").write_text("\n".join(rows) + "\n")
+    known = replace(config.datasets["workers"], data=tmp_path / "rows.csv")
+    config = replace(config, datasets={"workers": known})
+    own = Computer(config)
+    office = open_office(config, own)
+    key, said = new_key(office, "ann"), ""
+    with serving(office) as address, client(address, key) as caller:
+        for i, how in enumerate(
+            (
+                {},
+                {"mechanism": "laplace"},
+                {"model": "hours ~ age where hours > 77", "claim": "age > 0"},
+            )
+        ):
+            job = submit(caller, f"k{i}", **how).json()
+            office.work()
+            for path in LOOKED_AT:
+                said += caller.get(path.format(job["id"])).text
+        small = replace(own.config, memory_mb=256)
+        own.config = small
+        submit(caller, "small", epsilon="2")
+        office.work()
+        said += caller.get("/api/v1/jobs").text
+    own.stop()
+    with office.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    office.engine.dispose()
+    out, err = capfd.readouterr()
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "state" / "server").iterdir())
+    everything = said + out + err + stored.decode("latin-1")
+    assert '"event": "request"' in err
+    assert "education_years" in everything
+    for canary in (CANARY, CANARY[:7], "canaryperson"):
+        assert canary not in everything
+
+
+def test_a_locked_database_is_waited_for_or_said(tmp_path, computer):
+    office = open_office(example_config(tmp_path, "", wait_seconds=1.0), computer)
+    patient = replace(office.config, wait_seconds=15.0)
+    key = new_key(office, "ann")
+    with serving(office) as address, client(address, key) as caller:
+        path = office.config.url.removeprefix("sqlite:///")
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(5, lambda: other.execute("ROLLBACK"))
+        timer.start()
+        start = time.monotonic()
+        got = submit(caller, "k")
+        assert got.status_code == 503
+        assert "in use by another writer" in got.json()["error"]["message"]
+        assert got.headers["retry-after"] == "5"
+        assert caller.get("/api/v1/jobs").status_code == 200  # reading goes on
+        app = create_app(patient)
+        assert app.state.service.submit(ANN, ask(), "k").cost == "1"
+        assert time.monotonic() - start > 4
+        timer.join()
+        other.close()
+        assert submit(caller, "k").status_code == 202  # the same, once
+        app.state.engine.dispose()
+    assert office.spent() == EPSILON
+    office.engine.dispose()
+
+
+def test_a_full_disk_is_said_and_charges_nothing(tmp_path, computer):
+    office = open_office(example_config(tmp_path, ""), computer, budget=10_000)
+    key = new_key(office, "ann")
+    app = create_app(office.config, office.engine)
+    office.engine.dispose()
+
+    @sa.event.listens_for(office.engine, "connect")
+    def small(connection, _):
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages + 2}")
+
+    made, problem = 0, ""
+    from countwise.errors import StorageError
+
+    while not problem and made < 300:
+        try:
+            app.state.service.submit(ANN, ask(partitions=50 + made), f"k{made}")
+            made += 1
+        except StorageError as caught:
+            problem = str(caught)
+    assert "full" in problem
+    assert office.spent() == made * EPSILON
+    assert office.finding().flaws == ()
+    assert key
+    office.engine.dispose()
+
+
+def test_too_much_is_not_read(lasting):
+    office, address = lasting
+    with client(address, new_key(office, "ann")) as caller:
+        headers = {"Content-Type": "application/json"}
+        for content in (b"x" * 100_000, iter([b"x" * 50_000] * 3)):
+            got = caller.post("/api/v1/plan", content=content, headers=headers)
+            assert got.status_code == 413
+        for content in (b"{", b"", b"\xff", b"[1]", b'{"model": "\\ud800"}', b"[" * 5000):
+            got = caller.post("/api/v1/plan", content=content, headers=headers)
+            assert got.status_code in (400, 422)
