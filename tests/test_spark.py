@@ -155,18 +155,17 @@ def test_records_outside_the_domain_are_refused_without_showing_them(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["domain.toml", "people.parquet"]
 
 
-class _Slow:
-    """Work that leaves a note of each attempt: the piece, the worker, and who started it."""
+def slow(work: Callable[[int], bytes], notes: Path) -> Callable[[int], bytes]:
+    """Work that leaves a note of each attempt: the piece, and who started the worker."""
 
-    def __init__(self, work: Callable[[int], bytes], notes: Path) -> None:
-        self.work, self.notes = work, notes
-
-    def __call__(self, piece: int) -> bytes:
-        answer = self.work(piece)
-        note = {"piece": piece, "worker": os.getpid(), "daemon": os.getppid()}
-        (self.notes / f"{piece}-{os.getpid()}-{time.time_ns()}").write_text(json.dumps(note))
+    def attempt(piece: int) -> bytes:
+        answer = work(piece)
+        note = {"piece": piece, "daemon": os.getppid()}
+        (notes / f"{piece}-{os.getpid()}-{time.time_ns()}").write_text(json.dumps(note))
         time.sleep(0.2)
         return answer
+
+    return attempt
 
 
 def _parent(process: int) -> int:
@@ -188,12 +187,13 @@ def test_a_killed_executor_does_not_change_what_was_measured(session: Any, tmp_p
     notes.mkdir()
     seen: dict[str, bytes] = {}
     victims: list[int] = []
-    staging = place(tmp_path / "release")
+    staging, over = place(tmp_path / "release"), threading.Event()
 
     def assassin() -> None:
         """Kills the executor of the first attempt; keeps copies of what was committed by then."""
         while not any(notes.iterdir()):
-            time.sleep(0.01)
+            if over.wait(0.01):
+                return
         time.sleep(0.05)
         first = json.loads(next(notes.iterdir()).read_text())
         for each in staging.glob("measured-*"):
@@ -208,9 +208,11 @@ def test_a_killed_executor_does_not_change_what_was_measured(session: Any, tmp_p
                 return super().__call__(work, count, report)
             thread = threading.Thread(target=assassin)
             thread.start()
-            answers = super().__call__(_Slow(work, notes), count, report)
-            thread.join()
-            return answers
+            try:
+                return super().__call__(slow(work, notes), count, report)
+            finally:
+                over.set()
+                thread.join()
 
     source = table_source(path, by=BY, count="count", domain=None, most=100)
     assert source is not None
