@@ -4,11 +4,11 @@
                                [--json results.json]
 
 Each release is a process of its own, from a Parquet file of cells in a tree of six levels below
-the total to the finished folder; its peak resident memory is what the operating system says. The
-reference is OpenDP's noise alone for as many cells, extrapolated from one million draws in the
-same run; both are compared in seconds of processors, which other work on the machine does not
-change much. The releases on Spark have two local workers; their memory is not counted. Both releases
-of the same table are compared: noise and adjusted counts must have the same distribution.
+the total to the finished folder; its peak resident memory is what the system says. The reference is
+OpenDP's noise alone for as many cells, extrapolated from one million draws in the same run; both
+are compared in seconds of processors, which other work on the machine does not change much. The
+releases on Spark have two local workers; their memory is not counted. Both releases of the same
+table are compared: noise and adjusted counts must have the same distribution.
 """
 
 import argparse
@@ -127,8 +127,8 @@ def growth(folder: Path, cells: int) -> list[Row]:
         )
         print(
             f"release of {size:>11,} cells {cost.clock:8.1f} s, {cost.cpu:7.1f} s of processors "
-            f"({1e6 * cost.cpu / size:6.2f} µs a cell), {cost.memory:5.2f} GiB; OpenDP's noise alone "
-            f"takes {ratio:5.1f}× the processors' time",
+            f"({1e6 * cost.cpu / size:6.2f} µs a cell), {cost.memory:5.2f} GiB; OpenDP's noise "
+            f"alone takes {ratio:5.1f}× the processors' time",
             flush=True,
         )
     return rows
