@@ -6,16 +6,16 @@ the whole tree.
 """
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 
-from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.inference.grafted import Grafted, TooNarrowError, packed, unpacked
 from countwise.inference.summaries import check_interval, summarise
 from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard
@@ -26,10 +26,8 @@ from countwise.sumproduct.laws import Laws, joined
 from countwise.sumproduct.measured import DEPTH, Measured, measured
 from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import Prior, Uniform
-from countwise.sumproduct.steps import Steps
 from countwise.sumproduct.tree import (
     WIDENINGS,
-    Family,
     Solved,
     Touched,
     pass_down,
@@ -39,54 +37,6 @@ from countwise.sumproduct.tree import (
 from countwise.tables.hierarchy import Hierarchy
 
 NOTHING = Laws(lows=np.empty(0, np.int64), offsets=np.zeros(1, np.int64), values=np.empty(0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Grafted:
-    """Ties of the top, whose nodes at the cut know what came up to them from below."""
-
-    top: Measured
-    leaves: Laws
-
-    @property
-    def hierarchy(self) -> Hierarchy:
-        """The top."""
-        return self.top.hierarchy
-
-    @property
-    def largest(self) -> int:
-        """The largest count in any window at the cut."""
-        return int(self.leaves.highs.max())
-
-    def own(self, level: int, first: int, last: int) -> Laws:
-        """Of nodes at the cut, all that is known from their pieces."""
-        if level == len(self.hierarchy.offsets):
-            return self.leaves.part(first, last)
-        return self.top.own(level, first, last)
-
-    def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
-        """As of any measured tree."""
-        return self.top.up(level, first, last, children, own)
-
-    def down(self, level: int, first: int, last: int, children: Laws, coupling: Laws) -> Family:
-        """As of any measured tree."""
-        return self.top.down(level, first, last, children, coupling)
-
-    def steps(self, level: int, parent: int, children: Laws) -> Steps:
-        """As of any measured tree."""
-        return self.top.steps(level, parent, children)
-
-    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Grafted | None":
-        """Wider windows above the cut; at the cut they are as wide as the pieces made them."""
-        low, high = touched[-1]
-        if bool((low & (self.leaves.lows > 0)).any() or high.any()):
-            raise TooNarrowError
-        wider = self.top.widened(touched)
-        return None if wider is None else Grafted(top=wider, leaves=self.leaves)
-
-
-class TooNarrowError(Exception):
-    """The windows at the cut end where there is mass."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,18 +49,25 @@ class PieceWork:
     folder: Path
     probability: float
     interval: str
+    round: int = 0
 
-    def _ties(self, piece: PublishedPiece) -> Measured:
+    def _ties(self, i: int, piece: PublishedPiece) -> Measured:
+        """What ties a piece together, in windows as wide as earlier rounds found they must be."""
         depth, hierarchy = self.release.cut.depth, piece.hierarchy
         seen = _seen(self.release.laws, piece, hierarchy)
         depths = [np.full(n, DEPTH) for n in hierarchy.sizes]
+        rounds = (self.folder / _depths_name(i, r) for r in range(self.round, 0, -1))
+        found = next((path for path in rounds if path.exists()), None)
+        if found is not None:
+            with np.load(found) as wider:
+                depths = [wider[f"arr_{level}"] for level in range(len(depths))]
         depths[depth] = np.full(hierarchy.sizes[depth], self.reach)
         return measured(hierarchy, seen, self.prior, depths=depths)
 
     def up(self, i: int) -> bytes:
         """What a piece says about its nodes at the cut; their own noisy counts are in it."""
-        ups, _ = self._ups(self._ties(self.release.piece(i)))
-        return _packed(ups[self.release.cut.depth])
+        ups, _ = self._ups(self._ties(i, self.release.piece(i)))
+        return packed(ups[self.release.cut.depth])
 
     def _ups(self, ties: Measured) -> tuple[list[Laws], list[Laws]]:
         depth, last = self.release.cut.depth, len(ties.hierarchy.offsets)
@@ -122,29 +79,36 @@ class PieceWork:
         return ups, owns
 
     def down(self, i: int) -> bytes:
-        """Write the posterior of every node of a piece below the cut."""
+        """Write the posterior of every node of a piece below the cut.
+
+        Where a window ends where there is mass, wider ones are left for another round instead,
+        and the answer is not empty.
+        """
         piece, depth = self.release.piece(i), self.release.cut.depth
-        rest = _unpacked((self.folder / _rest_name(i)).read_bytes())
-        ties: Measured | None = self._ties(piece)
-        for _ in range(WIDENINGS):
-            assert ties is not None
-            ups, owns = self._ups(ties)
-            coupling = owns[depth].times(_aligned(rest, owns[depth]))
-            couplings = (*([NOTHING] * depth), coupling)
-            solved = Solved(ties=ties, ups=tuple(ups), couplings=couplings, kept={})
-            touched: Touched = []
-            for level in range(depth, len(ties.hierarchy.offsets)):
-                solved = pass_down(solved, level, owns, touched)
-            none = [(np.zeros(n, np.bool_),) * 2 for n in ties.hierarchy.sizes[: depth + 1]]
-            ties = ties.widened([(a, b) for a, b in none] + touched) if _any(touched) else None
-            if ties is None:
-                break
+        ties = self._ties(i, piece)
+        ups, owns = self._ups(ties)
+        rest = unpacked((self.folder / _rest_name(i)).read_bytes())
+        couplings = (*([NOTHING] * depth), owns[depth].times(rest.values))
+        solved = Solved(ties=ties, ups=tuple(ups), couplings=couplings, kept={})
+        touched: Touched = [
+            (np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+            for n in ties.hierarchy.sizes[: depth + 1]
+        ]
+        for level in range(depth, len(ties.hierarchy.offsets)):
+            solved = pass_down(solved, level, owns, touched)
+        wider = ties.widened(touched)
+        if wider is not None:
+            self._write(_depths_name(i, self.round + 1), lambda to: np.savez(to, *wider.depths))
+            return b"wider"
         levels = range(depth + 1, len(piece.hierarchy.sizes))
         frames = [self.frame(solved, level, piece) for level in levels]
-        partial = self.folder / f".{secrets.token_hex(4)}"
-        pl.concat(frames, how="vertical_relaxed").write_parquet(partial)
-        partial.replace(self.folder / part_name(i))
+        self._write(part_name(i), pl.concat(frames, how="vertical_relaxed").write_parquet)
         return b""
+
+    def _write(self, name: str, write: Callable[[Path], object]) -> None:
+        partial = self.folder / f".{secrets.token_hex(4)}.npz"
+        write(partial)
+        partial.replace(self.folder / name)
 
     def frame(self, solved: Solved, level: int, piece: PublishedPiece) -> pl.DataFrame:
         """One row a node of a level."""
@@ -191,31 +155,47 @@ def infer_by_pieces(
     """
     check_interval(probability, interval)
     _refuse_own_prior(prior)
-    reach = DEPTH
-    for _ in range(WIDENINGS):
-        work = PieceWork(
-            release=release,
-            prior=prior,
-            reach=reach,
-            folder=folder,
-            probability=probability,
-            interval=interval,
-        )
-        each = Named(runner=runner, stage="passing messages up", report=report)
-        leaves = joined([_unpacked(part) for part in each(work.up, len(release.cut))])
-        try:
-            solved = _solve_top(work, leaves)
-            break
-        except TooNarrowError:
-            reach *= 2
-    else:
-        raise InputError("the release has probability zero under this prior and noise.")
-    _leave_rest(work, solved)
-    frames = [work.frame(solved, level, release.top) for level in range(release.cut.depth + 1)]
-    pl.concat(frames, how="vertical_relaxed").write_parquet(folder / TOP)
+    work = PieceWork(
+        release=release,
+        prior=prior,
+        reach=DEPTH,
+        folder=folder,
+        probability=probability,
+        interval=interval,
+    )
+    up = Named(runner=runner, stage="passing messages up", report=report)
     down = Named(runner=runner, stage="passing messages down", report=report)
-    down(work.down, len(release.cut))
-    return [folder / TOP, *(folder / part_name(i) for i in range(len(release.cut)))]
+    parts = up(work.up, len(release.cut))
+    for _ in range(WIDENINGS):
+        try:
+            solved = _solve_top(work, joined([unpacked(part) for part in parts]))
+        except TooNarrowError:
+            work = replace(work, reach=2 * work.reach)
+            parts = up(work.up, len(release.cut))
+            continue
+        _leave_rest(work, solved)
+        narrow = [i for i, told in enumerate(down(work.down, len(release.cut))) if told]
+        if not narrow:
+            frames = [
+                work.frame(solved, level, release.top) for level in range(release.cut.depth + 1)
+            ]
+            pl.concat(frames, how="vertical_relaxed").write_parquet(folder / TOP)
+            return [folder / TOP, *(folder / part_name(i) for i in range(len(release.cut)))]
+        work = replace(work, round=work.round + 1)
+        for i, part in zip(narrow, up(_Some(work.up, narrow), len(narrow)), strict=True):
+            parts[i] = part
+    raise InputError("the release has probability zero under this prior and noise.")
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Work on some of the pieces."""
+
+    work: Callable[[int], bytes]
+    pieces: Sequence[int]
+
+    def __call__(self, i: int) -> bytes:
+        return self.work(self.pieces[i])
 
 
 def _solve_top(work: PieceWork, leaves: Laws) -> Solved:
@@ -235,7 +215,7 @@ def _leave_rest(work: PieceWork, solved: Solved) -> None:
     rest = solved.family(cut.depth - 1, 0, parents).messages
     for i in range(len(cut)):
         here = cut.nodes(i)
-        (work.folder / _rest_name(i)).write_bytes(_packed(rest.part(here.start, here.stop)))
+        (work.folder / _rest_name(i)).write_bytes(packed(rest.part(here.start, here.stop)))
 
 
 TOP = "part-top.parquet"
@@ -244,6 +224,11 @@ TOP = "part-top.parquet"
 def part_name(i: int) -> str:
     """The file of a piece's posterior, in order after that of the top."""
     return f"piece-{i:06}.parquet"
+
+
+def _depths_name(i: int, number: int) -> str:
+    """How wide the windows of a piece are from a round on."""
+    return f".depths-{i:06}-{number}.npz"
 
 
 def _rest_name(i: int) -> str:
@@ -258,32 +243,6 @@ def _refuse_own_prior(prior: Prior) -> None:
                 "a release of this size is inferred in pieces, with the same prior for every "
                 "cell. To fix, give one number, not one a cell."
             )
-
-
-def _any(touched: Touched) -> bool:
-    return any(bool(low.any() or high.any()) for low, high in touched)
-
-
-def _aligned(law: Laws, window: Laws) -> FloatArray:
-    """Values of functions on other windows, zero where they had none."""
-    out = np.zeros(len(window.values))
-    at = window.grid - law.lows[window.owners]
-    inside = (at >= 0) & (at < law.sizes[window.owners])
-    out[inside] = law.values[(law.offsets[:-1][window.owners] + at)[inside]]
-    return out
-
-
-def _packed(laws: Laws) -> bytes:
-    head = np.array([laws.nodes], np.int64)
-    return b"".join(each.tobytes() for each in (head, laws.lows, laws.offsets, laws.values))
-
-
-def _unpacked(data: bytes) -> Laws:
-    nodes = int(np.frombuffer(data, np.int64, 1)[0])
-    lows = np.frombuffer(data, np.int64, nodes, 8)
-    offsets: IntArray = np.frombuffer(data, np.int64, nodes + 1, 8 * (1 + nodes))
-    values = np.frombuffer(data, np.float64, offset=8 * (2 + 2 * nodes))
-    return Laws(lows=lows, offsets=offsets, values=values)
 
 
 def write_one(files: Sequence[Path], file: Path) -> None:
