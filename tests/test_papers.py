@@ -110,6 +110,12 @@ def test_the_documentation_has_the_verdicts_of_today(folder: Path) -> None:
     assert (folder / "summary.md").read_text() == documented
 
 
+def test_the_citation_file_names_every_paper() -> None:
+    cited = (Path(__file__).parents[1] / "CITATION.cff").read_text()
+    for paper in PAPERS.values():
+        assert f"title: {paper.title.removesuffix(' (draft)')}\n" in cited
+
+
 def test_a_wrong_number_is_not_reproduced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(wang2021_posteriors.TABLE_3, (250, 357), "0.23")
     place = tmp_path / "report"
