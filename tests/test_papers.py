@@ -22,6 +22,8 @@ from countwise.reproduce.run import COLUMNS, reproduce, select
 from countwise.reproduce.scenarios import INSTANCES, scenario_4_counts
 from countwise.reproduce.verdicts import between, corrected, near, rounding
 
+pytestmark = pytest.mark.timeout(900)  # a first run compiles kernels
+
 CORRECTED = {
     "wang2020/table-2", "wang2020/table-4",
     "wang2021/table-1", "wang2021/table-2", "wang2021/ties", "wang2021/largest",

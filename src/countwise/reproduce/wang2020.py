@@ -56,7 +56,7 @@ def algorithms(
 ) -> list[Number]:
     """Means and variances of five counts under each algorithm; only Algorithm 3 has ties."""
     noisy = simulated(scenario, effort, rng)
-    places = followed(*true_counts(scenario))
+    places = followed(true_counts(scenario))
     numbers = []
     for line in table.strip().splitlines():
         name, _, printed = line.partition("|")
