@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -106,10 +107,17 @@ def test_the_page_is_complete_in_itself(folder: Path, found: dict[str, Any]) -> 
     assert page.count("<svg") >= 14
 
 
+def without_examples(text: str) -> str:
+    """The page without the numbers in brackets: the last digits of a chain differ by machine."""
+    return re.sub(r" \(.*: printed .*\)$", "", text, flags=re.MULTILINE)
+
+
 def test_the_documentation_has_the_verdicts_of_today(folder: Path) -> None:
     """To renew: countwise reproduce --quick --out report, then copy report/summary.md."""
     documented = (Path(__file__).parents[1] / "docs" / "reproduction.md").read_text()
-    assert (folder / "summary.md").read_text() == documented
+    assert documented.count(": printed ") > 10
+    assert ": printed " not in without_examples(documented)
+    assert without_examples((folder / "summary.md").read_text()) == without_examples(documented)
 
 
 def test_the_citation_file_names_every_paper() -> None:
