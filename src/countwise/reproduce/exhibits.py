@@ -32,7 +32,7 @@ QUICK = Effort(
     trials=500_000, grid=100, draws=500,
 )  # fmt: skip
 FULL = Effort(
-    name="full", runs=100_000, sweeps=40_000, triplets=10_000, timed_sweeps=5_000, vectors=10,
+    name="full", runs=100_000, sweeps=40_000, triplets=10_000, timed_sweeps=5_000, vectors=50,
     trials=10_000_000, grid=1000, draws=500,
 )  # fmt: skip
 

@@ -8,7 +8,7 @@ BUILT = (
     "the fifty counts are shown as a picture only; these were built to their description, with the "
     "printed quartiles, maximum and total"
 )
-TOTAL_1, FOLLOWED_1 = 21249, (0, 60, 382, 736, 977)
+TOTAL_1 = 21249
 TOTAL_4, FOLLOWED_4 = 863, (1, 2, 6, 11, 435)
 NAMES = ("N_min", "N_q1", "N_med", "N_q3", "N_max")
 QUARTILES = (1, 12, 25, 38, 50)
@@ -62,6 +62,7 @@ def scenario_4_counts() -> IntArray:
     return np.array(list(scenario_4().values()), dtype=np.int64)
 
 
-def followed(counts: IntArray, values: tuple[int, ...]) -> list[int]:
-    """The place of the first component with each value, as `match` of R finds it."""
-    return [int(np.flatnonzero(counts == value)[0]) for value in values]
+def followed(counts: IntArray) -> list[int]:
+    """Where the counts followed stand: those places of the sorted order, as `order` of R has it."""
+    places = np.argsort(counts, kind="stable")
+    return [int(places[place - 1]) for place in QUARTILES]
