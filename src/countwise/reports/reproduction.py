@@ -39,6 +39,7 @@ def reproduction_page(found: Reproduction) -> str:
             for name in VERDICTS
         ],
         papers=papers,
+        corrections=_corrections(found.compared),
         version=version("countwise"),
     )
 
@@ -53,13 +54,31 @@ def _paper(paper: Paper, compared: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
+def _corrections(compared: Sequence[Compared]) -> list[dict[str, str]]:
+    """Every reason of a correction once, with the first exhibit that has it."""
+    found: dict[str, dict[str, str]] = {}
+    for each in compared:
+        for number in each.findings.numbers:
+            if number.correction and number.correction not in found:
+                found[number.correction] = {
+                    "id": _anchor(each),
+                    "where": f"{each.paper.name}, {each.exhibit.title.partition(':')[0]}",
+                    "why": number.correction,
+                }
+    return list(found.values())
+
+
+def _anchor(each: Compared) -> str:
+    return f"{each.paper.key}-{each.exhibit.key}"
+
+
 def _exhibit(each: Compared) -> dict[str, Any]:
     numbers = each.findings.numbers
     notes = list(dict.fromkeys(number.note for number in numbers if number.note))
     columns = list(dict.fromkeys(number.column for number in numbers))
     rows = list(dict.fromkeys(number.row for number in numbers))
     return {
-        "id": f"{each.paper.key}-{each.exhibit.key}",
+        "id": _anchor(each),
         "title": each.exhibit.title,
         "source": each.exhibit.source,
         "how": each.exhibit.how,
