@@ -91,8 +91,9 @@ def table_4(effort: Effort, rng: np.random.Generator) -> Findings:
     of_total = post.node("total").pmf(TOTAL)
     by_hand, narrow = by_grid(reach=100), by_grid(reach=10)
     why = (
-        "the posterior of N1 has a standard deviation of 12, and a grid too narrow for it makes "
-        "every probability too large"
+        "the whole posterior gives half of what is printed; a grid too narrow for a standard "
+        "deviation of 12, or p(n|N) counted twice, would print the ten rows, and which of them it "
+        "was is not known"
     )
     numbers = []
     for place, (first, text) in enumerate(TABLE_4.items(), start=1):
