@@ -199,3 +199,9 @@ def test_sensitivities_are_reached_and_never_passed(neighbours: Neighbours, rows
             for a, b in pairs
         )
         assert squared == squared_level_sensitivity(neighbours, rows=rows, nodes=nodes)
+
+
+def test_a_plan_without_noise_to_speak_of_says_so() -> None:
+    assert not Plan(epsilon=2).budget(tree(2, 3)).warning()
+    said = Plan(epsilon={"total": 1, "l1": 1, "l2": 50}).budget(tree(2, 3)).warning()
+    assert "l2 carry no noise" in said

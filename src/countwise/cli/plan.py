@@ -123,6 +123,7 @@ def _as_data(
         "in_words": budget.in_words(),
         "sum": budget.sum_in_words(),
         "levels": levels,
+        **({"warning": budget.warning()} if budget.warning() else {}),
         **({"given": given_in_words(chosen, budget)} if budget.exact else {}),
     }
 
@@ -151,6 +152,8 @@ def _print(
     )
     rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
     out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
+    if budget.warning():
+        out.print(budget.warning(), style="bold")
     out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")
     if not chosen.person:
         out.print(

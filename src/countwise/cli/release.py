@@ -269,6 +269,8 @@ def print_summary(made: Release | Streamed, folder: Path) -> None:
         ],
     )
     out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    if made.budget.warning():
+        out.print(made.budget.warning(), style="bold")
     if made.reason:
         out.print(f"Adjustment: {made.method}; {made.reason}.")
     if made.budget.exact is not None:

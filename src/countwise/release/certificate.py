@@ -111,6 +111,7 @@ def certificate(
         mechanism=plan.mechanism,
         promise=PROMISES[plan.neighbours],
         sum_in_words=budget.sum_in_words(),
+        warning=budget.warning(),
         levels=levels,
         exact=", ".join(
             each.level for each in budget.levels if isinstance(each.law, Exact) and not each.exact

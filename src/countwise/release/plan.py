@@ -137,8 +137,8 @@ class Plan:
             raise PlanError("a plan has either epsilon, or rho for Gaussian noise.")
         if (self.mechanism == "gaussian") != (self.rho is not None):
             raise PlanError(
-                "Gaussian noise has no finite epsilon: mechanism gaussian takes its loss as rho, "
-                "and the other mechanisms take theirs as epsilon."
+                "Gaussian noise has no finite epsilon: mechanism gaussian takes its loss as rho "
+                "(--rho 0.5), and the other mechanisms take theirs as epsilon (--epsilon 1)."
             )
 
     @property
