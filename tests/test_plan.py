@@ -203,5 +203,5 @@ def test_sensitivities_are_reached_and_never_passed(neighbours: Neighbours, rows
 
 def test_a_plan_without_noise_to_speak_of_says_so() -> None:
     assert not Plan(epsilon=2).budget(tree(2, 3)).warning()
-    said = Plan(epsilon={"total": 1, "l1": 1, "l2": 50}).budget(tree(2, 3)).warning()
-    assert "l2 carry no noise" in said
+    said = Plan(epsilon={"total": 1, "l0": 1, "l1": 50}).budget(tree(2, 3)).warning()
+    assert "l1 carry no noise" in said

@@ -71,13 +71,13 @@ class Budget:
         return f"ρ = {written(self.loss)} (ε = {epsilon_at(self.loss):.4g} at δ = {float(DELTA):g})"
 
     def warning(self) -> str:
-        """Levels where so much is spent that there is hardly any noise; nothing if there are none."""
+        """Levels where so much is spent that there is hardly any noise; empty if there are none."""
         bare = [each.level for each in self.levels if each.loss and not each.law.margin(0.95)]
         if not bare:
             return ""
         return (
-            f"At this {self.symbol} at least 95 of 100 counts of {', '.join(bare)} carry no noise at "
-            "all, so next to nothing is hidden there."
+            f"At this {self.symbol} at least 95 of 100 counts of {', '.join(bare)} carry no noise "
+            "at all, so next to nothing is hidden there."
         )
 
     def sum_in_words(self) -> str:
