@@ -18,7 +18,7 @@ from countwise.privacy.measurements import Measurements
 from worlds import PRIOR, coverage, simulate
 
 SHAPES = [(2,), (10,), (50,), (3, 2, 3)]
-QUICK = (2500, 500, 100, 250)
+QUICK = (2500, 500, 100, 320)
 SLOW = {
     "mode": (900, 180, 40, 60),
     "summed": (300, 60, 10, 30),

@@ -98,8 +98,8 @@ class Computed(Posterior):
             return joint_mode(self.solved)
         if len(self.hierarchy.offsets) > 1:
             raise InputError(
-                "the most probable combination of a whole tree needs its noisy counts, because "
-                "from counts alone each family is a sum over cuts. To fix, leave out --from "
-                "counts, or ask for one family with top(1, parent=…)."
+                "the most probable combination of a whole tree needs its noisy counts: from counts "
+                "alone each family is a sum over cuts. To fix, leave out --from counts, or "
+                "ask for one family with top(1, parent=…)."
             )
         return self.hierarchy.sums(np.array(self.top(1)[0].counts))
