@@ -15,10 +15,9 @@ from countwise.errors import InputError
 from countwise.privacy.epsilon import exact, one_of, written
 from countwise.privacy.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
 from countwise.release.folder import refuse_existing, whole
-from countwise.release.plan import ADJUSTMENTS
 from countwise.reports.risk import advice_page, mechanisms_page
 from countwise.risk import ranges
-from countwise.risk.advice import PURE, WARNING, advise
+from countwise.risk.advice import PURE, RANKED, WARNING, advise
 from countwise.risk.closed import CLOSED
 from countwise.risk.draws import NUMBERS_A_BATCH
 from countwise.risk.loss import DRAWS, METHODS, expected_losses
@@ -170,7 +169,7 @@ def advise_on(
     if page is not None:
         refuse_existing(page, overwrite=overwrite)
     hierarchy, cells = read_public_counts(table, by=chosen.by, count=count)
-    with progress(len(ADJUSTMENTS) * len(PURE)) as tell:
+    with progress(len(RANKED) * len(PURE)) as tell:
         ranked, refused = advise(
             hierarchy,
             cells,

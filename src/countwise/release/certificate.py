@@ -41,11 +41,15 @@ def given_in_words(plan: Plan, budget: Budget) -> str:
             "a person may be replaced by another who is counted in the same exact counts, at the "
             "loss stated. What the exact counts themselves tell is not bounded."
         )
-    return opening + (
-        "someone counted in none of them may come or go, at the loss stated. That someone is "
-        "counted in an exact count is not hidden; hidden is only where below it, between cells "
-        f"that are not exact themselves, at a loss of at most {budget.symbol} = "
-        f"{written(2 * budget.loss)}."
+    outside = (
+        "everyone is counted in the exact total. "
+        if budget.exact is not None and budget.exact[0][0]
+        else "someone counted in none of them may come or go, at the loss stated. "
+    )
+    return f"{opening}{outside}" + (
+        "That someone is counted in an exact count is not hidden; hidden is only where below it, "
+        "between cells that are not exact themselves, at a loss of at most "
+        f"{budget.symbol} = {written(2 * budget.loss)}."
     )
 
 

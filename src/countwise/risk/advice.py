@@ -14,6 +14,8 @@ from countwise.tables.hierarchy import Hierarchy
 
 # Gaussian noise is never ε-private, so at one ε it has no place beside the others.
 PURE = tuple(name for name in MECHANISMS if name != "gaussian")
+# auto takes one of two adjustments that are ranked themselves.
+RANKED = tuple(name for name in ADJUSTMENTS if name != "auto")
 WARNING = (
     "Run this on public or made-up counts only. The ranking is computed from the counts in the "
     "file without any noise: if they are confidential, publishing it, or choosing a method by "
@@ -44,7 +46,7 @@ def advise(
     *,
     rng: np.random.Generator,
     repetitions: int,
-    adjustments: Sequence[str] = ADJUSTMENTS,
+    adjustments: Sequence[str] = RANKED,
     mechanisms: Sequence[str] = PURE,
     tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Option], list[tuple[str, str]]]:
