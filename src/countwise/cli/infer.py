@@ -7,9 +7,9 @@ import numpy as np
 import typer
 
 from countwise.cli import options
-from countwise.cli.console import err, out, print_json, print_table, progress, stages
+from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.large import infer_large
 from countwise.errors import InputError
-from countwise.inference.bypieces import infer_by_pieces, write_one
 from countwise.inference.posterior import Posterior
 from countwise.inference.printed import infer_counts
 from countwise.inference.routes import METHODS, SOURCES
@@ -18,14 +18,10 @@ from countwise.inference.summaries import check_interval
 from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell
 from countwise.release.folder import refuse_existing, whole
-from countwise.release.published import LargeRelease, read_large_release
-from countwise.release.runners import in_threads
-from countwise.release.spark import OnSpark
+from countwise.release.published import read_large_release
 from countwise.release.streamed import MOST_WHOLE
 from countwise.reports.posterior import posterior_page
-from countwise.sumproduct.priors import read_prior
 from countwise.tables.cut import PIECE
-from countwise.tables.spark import is_spark, session
 
 EXAMPLE = (
     "Examples: countwise infer release/ --out posterior.csv --page posterior.html · "
@@ -129,7 +125,7 @@ def infer(
                 "--page": page,
             }
             given = [name for name, value in others.items() if value]
-            _infer_large(large, file, given, prior, level, interval, engine, overwrite, json)
+            infer_large(large, file, given, prior, level, interval, engine, overwrite, json)
             return
     rng = np.random.default_rng(seed)
     asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
@@ -182,57 +178,6 @@ def _given(folder: Path | None) -> Path:
     if folder is None:
         raise InputError("give a release folder, or the counts of a table with --counts.")
     return folder
-
-
-def _infer_large(
-    large: LargeRelease,
-    file: Path | None,
-    others: list[str],
-    prior: str,
-    level: float,
-    interval: str,
-    engine: str,
-    overwrite: bool,
-    json: bool,
-) -> None:
-    """Write the posterior of a large release; from Spark a Parquet data set."""
-    nodes = sum(large.sizes)
-    if others:
-        raise InputError(
-            f"a release of {nodes:,} counts is inferred a subtree at a time, and "
-            f"{', '.join(others)} needs all of it. To fix, ask for --out alone, or raise --piece "
-            "if memory can hold the release."
-        )
-    if file is None:
-        raise InputError(
-            f"the posterior of {nodes:,} counts is too long to print. To fix, name a file for it: "
-            "--out posterior.parquet"
-        )
-    if engine and not is_spark(engine):
-        raise InputError(f"--engine is spark or spark://host:port here, got {engine!r}.")
-    runner = OnSpark(session=session(engine)) if engine else in_threads
-    with whole(file.absolute(), overwrite=overwrite) as partial, stages() as report:
-        parts = partial.with_name("parts")
-        parts.mkdir()
-        files = infer_by_pieces(
-            large,
-            parts,
-            prior=read_prior(prior),
-            probability=level,
-            interval=interval,
-            runner=runner,
-            report=report,
-        )
-        if engine:
-            partial.mkdir()
-            for path in files:
-                path.rename(partial / path.name)
-        else:
-            write_one(files, partial)
-    if json:
-        print_json({"file": str(file), "nodes": nodes, "pieces": len(large.cut)})
-    else:
-        out.print(f"The posterior of {nodes:,} counts was written to {file}.")
 
 
 def _epsilons(text: str | None) -> Any:

@@ -8,8 +8,9 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.charging import charged, paying
-from countwise.cli.console import err, out, print_json, print_table, progress, stages
-from countwise.cli.tabulate import make_tabulation
+from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.large import large_source, release_large
+from countwise.cli.tabulate import plan_tabulation
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
@@ -18,21 +19,11 @@ from countwise.release.document import MOST_CSV, Release
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.run import release as make_release
-from countwise.release.runners import in_threads
-from countwise.release.sources import record_source, table_source
-from countwise.release.spark import OnSpark, spark_record_source
-from countwise.release.streamed import (
-    MOST_WHOLE,
-    Source,
-    Streamed,
-    goes_by_pieces,
-    release_by_pieces,
-)
+from countwise.release.streamed import Streamed
 from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
 from countwise.tables.reading import read_counts
-from countwise.tables.spark import is_spark, session
-from countwise.tables.tabulate import Tabulation, counted_rows, tabulate
+from countwise.tables.tabulate import counted_rows, tabulate
 
 EXAMPLE = (
     "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
@@ -130,21 +121,16 @@ def release(
         plain=layout == "long" and total_code is None and (domain is not None or cells_are_public),
     )
     if source is not None:
-        on_spark = is_spark(engine)
-        runner = OnSpark(session=session(engine)) if on_spark else in_threads
-        with stages() as report:
-            streamed = release_by_pieces(
-                source,
-                plan,
-                folder,
-                overwrite=overwrite,
-                fresh=fresh,
-                csv=csv,
-                runner=runner,
-                data_set=on_spark,
-                pay=paying(ledger, plan, dataset=dataset),
-                report=report,
-            )
+        streamed = release_large(
+            source,
+            plan,
+            folder,
+            engine=engine,
+            overwrite=overwrite,
+            fresh=fresh,
+            csv=csv,
+            pay=paying(ledger, plan, dataset=dataset),
+        )
         print_streamed(streamed, folder, json=json)
         warn_about_rows(plan, records)
         return
@@ -187,13 +173,6 @@ def refuse_both(
         raise PlanError("the cells of records come from --domain; leave --cells-are-public out.")
 
 
-def plan_tabulation(plan: Plan, domain: Path | None) -> Tabulation:
-    """How the records of a plan are counted."""
-    return make_tabulation(
-        domain, plan.by, person=plan.person, rows=plan.rows, outside=plan.outside
-    )
-
-
 def with_rows(plan: Plan, table: Path, rows: int | None, plan_file: Path | None) -> Plan:
     """The plan with the rows a person that the table was counted with, where it says so."""
     counted = counted_rows(table)
@@ -217,34 +196,6 @@ def warn_about_rows(plan: Plan, records: str | None) -> None:
             "--person.",
             style="bold",
         )
-
-
-def large_source(
-    plan: Plan,
-    table: Path | None,
-    records: str | None,
-    *,
-    count: str,
-    domain: Path | None,
-    engine: str,
-    piece: int,
-    plain: bool,
-) -> Source | None:
-    """The input of a release in pieces; None where the table is small, or needs to be whole.
-
-    A method that looks at all cells at once is used in memory while the table fits there.
-    """
-    source = None
-    if table is not None and plain:
-        source = table_source(table, by=plan.by, count=count, domain=domain, most=piece)
-    elif table is None:
-        tabulation = plan_tabulation(plan, domain)
-        assert domain is not None
-        of = spark_record_source if is_spark(engine) else record_source
-        source = of(str(records), tabulation, domain=domain, engine=engine, most=piece)
-    if source is None or (source.cut.total <= MOST_WHOLE and not goes_by_pieces(plan)):
-        return None
-    return source
 
 
 def print_streamed(made: Streamed, folder: Path, *, json: bool) -> None:

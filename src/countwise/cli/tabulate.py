@@ -9,6 +9,7 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.errors import TableError
 from countwise.release.folder import refuse_existing, whole
+from countwise.release.plan import Plan
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
 from countwise.tables.tabulate import Tabulation, write_confidential_cells
@@ -80,4 +81,11 @@ def make_tabulation(
         raise TableError(NO_DOMAIN)
     return Tabulation(
         domain=read_domain_file(domain, by=by), person=person or None, rows=rows, outside=outside
+    )
+
+
+def plan_tabulation(plan: Plan, domain: Path | None) -> Tabulation:
+    """How the records of a plan are counted."""
+    return make_tabulation(
+        domain, plan.by, person=plan.person, rows=plan.rows, outside=plan.outside
     )

@@ -19,7 +19,7 @@ def rows(hierarchy: Hierarchy, level: int, name: str, values: IntArray) -> pa.Ta
     """The nodes of a level: level columns (empty below the node's level), `level`, a value."""
     size = hierarchy.sizes[level]
     columns = [
-        pa.DictionaryArray.from_arrays(codes.astype(np.int32, copy=False), pa.array(labels))
+        pa.DictionaryArray.from_arrays(codes.view(np.int32), pa.array(labels))
         for codes, labels in zip(hierarchy.path_codes(level), hierarchy.labels, strict=False)
     ]
     columns += [pa.nulls(size, LABEL)] * (len(hierarchy.by) - level)

@@ -1,6 +1,7 @@
 """Where the true counts of a release in pieces come from: a table, or records."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from pathlib import Path
@@ -9,12 +10,43 @@ from urllib.parse import urlsplit
 from countwise.release.runners import Named
 from countwise.release.stages import Work
 from countwise.release.staging import identity_of_file
-from countwise.release.streamed import Source, from_pieces
 from countwise.tables.cut import PIECE, Cut, cut_domain, cut_file
 from countwise.tables.domain import Domain
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.pieces import DomainPieces, Pieces, RecordPieces, TablePieces
 from countwise.tables.tabulate import Tabulation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where the true counts come from: made only when some have still to be measured.
+
+    `identity` says which input it is; `lasting` whether the same input can be read again.
+    """
+
+    identity: str
+    cut: Cut
+    sizes: Callable[[], tuple[int, ...]]
+    measure: Callable[[Work, Named, str], list[bytes]]
+    lasting: bool = True
+
+
+def from_pieces(make: Callable[[str], Pieces]) -> Callable[[Work, Named, str], list[bytes]]:
+    """Measuring by reading one piece after another; `make` takes the key of bounded rows."""
+
+    def measured(work: Work, each: Named, key: str) -> list[bytes]:
+        return each(_Measure(work, make(key)), len(work.cut))
+
+    return measured
+
+
+@dataclass(frozen=True)
+class _Measure:
+    work: Work
+    pieces: Pieces
+
+    def __call__(self, i: int) -> bytes:
+        return self.work.measure(self.pieces.piece(i), i)
 
 
 def table_source(

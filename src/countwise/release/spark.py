@@ -16,9 +16,8 @@ import pyarrow as pa
 from countwise.errors import TableError
 from countwise.progress import Report
 from countwise.release.runners import Named
-from countwise.release.sources import records_in_pieces
+from countwise.release.sources import Source, records_in_pieces
 from countwise.release.stages import Work
-from countwise.release.streamed import Source
 from countwise.tables import engines
 from countwise.tables.cut import PIECE, cut_domain
 from countwise.tables.pieces import piece_numbers, record_piece

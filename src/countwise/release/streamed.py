@@ -26,12 +26,11 @@ from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.runners import Named, Runner, in_threads
+from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
 from countwise.release.staging import Staging, discard, identity_of, opened
 from countwise.release.writing import COUNTS, check_written, write_files, write_parts
-from countwise.tables.cut import Cut
 from countwise.tables.hierarchy import Shape
-from countwise.tables.pieces import Pieces
 
 Pay = Callable[[str], AbstractContextManager[Callable[[], None]]]
 """Pays for a run of that name; what it gives is called when noise was drawn."""
@@ -74,38 +73,6 @@ def method_by_pieces(plan: Plan) -> tuple[str, str]:
             f"pieces. To fix, choose one of {', '.join(PIECEWISE)}."
         )
     return plan.adjust, ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where the true counts come from: made only when some have still to be measured.
-
-    `identity` says which input it is; `lasting` whether the same input can be read again.
-    """
-
-    identity: str
-    cut: Cut
-    sizes: Callable[[], tuple[int, ...]]
-    measure: Callable[[Work, Named, str], list[bytes]]
-    lasting: bool = True
-
-
-def from_pieces(make: Callable[[str], Pieces]) -> Callable[[Work, Named, str], list[bytes]]:
-    """Measuring by reading one piece after another; `make` takes the key of bounded rows."""
-
-    def measured(work: Work, each: Named, key: str) -> list[bytes]:
-        return each(_Measure(work, make(key)), len(work.cut))
-
-    return measured
-
-
-@dataclass(frozen=True)
-class _Measure:
-    work: Work
-    pieces: Pieces
-
-    def __call__(self, i: int) -> bytes:
-        return self.work.measure(self.pieces.piece(i), i)
 
 
 @dataclass(frozen=True, kw_only=True)

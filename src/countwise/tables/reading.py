@@ -155,8 +155,13 @@ def _part(
     chosen = lazy.slice(rows.first, rows.count)
     if rows.condition is not None:
         chosen = chosen.filter(rows.condition)
-    labels = pl.col(by).cast(pl.String)
-    frame = chosen.select(ROW, labels, *others).collect(engine="streaming").sort(ROW)
+    schema = lazy.collect_schema()
+    # Labels that are numbered already stay so: it is the numbers that are wanted in the end.
+    labels = [
+        pl.col(name) if schema[name] == pl.Categorical else pl.col(name).cast(pl.String)
+        for name in by
+    ]
+    frame = chosen.select(ROW, *labels, *others).collect(engine="streaming").sort(ROW)
     places = frame[ROW].cast(pl.Int64).to_numpy()
     first_row = 1 if _is_parquet(path) else 2
     return Source(path=path, frame=frame.drop(ROW), first_row=first_row, rows=places)
@@ -269,7 +274,8 @@ def placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Pa
     """The counts of a domain's cells; those without a row are zeros."""
     by = list(hierarchy.by)
     listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")
-    place = source.frame.select(by).join(listed, on=by, how="left", maintain_order="left")["cell"]
+    labels = source.frame.select(pl.col(by).cast(pl.String))
+    place = labels.join(listed, on=by, how="left", maintain_order="left")["cell"]
     outside = place.is_null()
     if outside.any():
         row = int(outside.arg_max() or 0)
