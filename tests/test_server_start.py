@@ -78,21 +78,20 @@ def test_serve_from_nothing_survives_kills(tmp_path):
     log = tmp_path / "log"
     state = tmp_path / "state"
 
-    def serve():
-        return subprocess.Popen(
+    with log.open("wb") as out:
+        server = subprocess.Popen(
             [*COUNTWISE, "serve", "--state", state, "--port", "0"], cwd=tmp_path, env=environment,
-            stdout=log.open("ab"), stderr=subprocess.STDOUT,
+            stdout=out, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def address():
         ports = re.findall(r'"event": "serving".*"port": (\d+)', log.read_text())
-        return f"http://127.0.0.1:{ports[-1]}" if ports else None
+        return f"http://127.0.0.1:{ports[-1] if ports else 1}"
 
     def healthy():
         with client(address()) as caller:
             return caller.get("/health").json()["status"] == "ok"
 
-    server = serve()
     try:
         wait_for(healthy)
         (password,) = re.findall(r"shown this once: (\S+)", log.read_text())
@@ -170,7 +169,7 @@ def test_two_server_processes_and_a_budget_for_ten(database, tmp_path, computer)
     try:
         addresses = [f"http://127.0.0.1:{port}" for port in ports]
         for each in addresses:
-            wait_for(lambda each=each: client(each).get("/api/v1/key").status_code == 200)
+            wait_for(lambda each=each: answers(each))
 
         def one(i):
             with client(addresses[i % 2], keys[i // 2 % 2]) as caller:
@@ -190,6 +189,11 @@ def test_two_server_processes_and_a_budget_for_ten(database, tmp_path, computer)
     assert found.flaws == ()
     assert found.spent["dataset", "workers"] == 10 * EPSILON
     office.engine.dispose()
+
+
+def answers(address):
+    with client(address) as caller:
+        return caller.get("/api/v1/key").status_code == 200
 
 
 def free_port():
