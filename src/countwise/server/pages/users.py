@@ -65,7 +65,8 @@ def allow(steward: Stewardships, actor: Changing, name: PathName, form: Posted) 
     """Open the data sets that are ticked, and close the others."""
     ticked = {str(each) for each in form.getlist("datasets")}
     has = set(steward.user(actor, name).datasets)
-    for dataset in sorted(ticked ^ has):
+    served = {each.name for each in steward.datasets(actor)}
+    for dataset in sorted((ticked ^ has) & served):
         steward.allow(actor, name, dataset, allowed=dataset in ticked)
     return see(f"/steward/users/{name}?done=access")
 
