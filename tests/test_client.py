@@ -252,6 +252,29 @@ def test_refusals_are_errors_with_the_servers_words(office, client, address):
         Client(f"http://127.0.0.1:{port}", "k", patience=0.5).budget()
 
 
+def test_a_key_is_never_taken_to_another_host():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as here,
+        socket.create_server(("127.0.0.1", 0)) as there,
+    ):
+        there.settimeout(0.3)
+        target = f"http://127.0.0.1:{there.getsockname()[1]}/api/v1/budget"
+
+        def send_elsewhere():
+            near, _ = here.accept()
+            with near:
+                received(near, head_of_body=True)
+                near.sendall(f"HTTP/1.1 302 Found\r\nLocation: {target}\r\n\r\n".encode())
+
+        thread = threading.Thread(target=send_elsewhere)
+        thread.start()
+        with pytest.raises(RefusedError, match="not an answer of a countwise server"):
+            Client(f"http://127.0.0.1:{here.getsockname()[1]}", "cw_secret").budget()
+        thread.join()
+        with pytest.raises(TimeoutError):
+            there.accept()
+
+
 def test_too_many_requests_are_said_at_once_when_patience_is_short(office):
     slow = Office(replace(office.config, queries_per_minute=1), office.computer)
     with serving(slow) as address:

@@ -432,6 +432,14 @@ def test_audit_log_filter_and_export(boss):
     assert len(lines) - 1 == len(rows)
 
 
+def test_addresses_that_are_none_of_ours(ann):
+    for path in ("/nowhere", "/jobs/xyz", "/datasets/A%20B", "/static/x", "/ask?like=%22"):
+        found = ann.get(path)
+        assert found.status_code in (404, 422)
+        assert "<h1>" in found.text
+    assert "Not this way" in ann.read("/sign-out", 405)
+
+
 def test_pages_load_nothing_from_elsewhere_and_hold_no_code(office, ann, boss):
     place = asked(ann, key="looks", epsilon="0.8").headers["location"]
     waiting = ann.get(place)

@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.api import PathName, Scope
+from countwise.server.bodies import PathName, Scope
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import NotThere
