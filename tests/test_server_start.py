@@ -26,6 +26,7 @@ from countwise.privacy.storage import open_engine
 from countwise.server import start
 from countwise.server.config import load_config
 from countwise.server.schema import is_current, upgrade
+from needs import shut_in
 from offices import EPSILON, PASSWORD, body, client, example_config, new_key, open_office
 
 COUNTWISE = [sys.executable, "-m", "countwise"]
@@ -74,6 +75,7 @@ def children(pid):
 
 def test_serve_from_nothing_survives_kills(tmp_path):
     """First start, an answer end to end, kill -9 of web and worker, restart, and all is there."""
+    shut_in()
     environment = os.environ | {"COUNTWISE_SERVER_SLOT_SECONDS": "8"}
     log = tmp_path / "log"
     state = tmp_path / "state"
@@ -263,6 +265,7 @@ def test_configuration_comes_from_file_environment_and_flags(tmp_path):
 
 
 def test_a_web_process_that_can_read_the_data_does_not_start(tmp_path):
+    shut_in()
     for name in ("workers.toml", "workers_synthetic.csv", "workers.csv"):
         shutil.copy(workers(name), tmp_path / name)
     (tmp_path / "c.toml").write_text(
