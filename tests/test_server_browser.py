@@ -306,6 +306,30 @@ def test_watching_a_question_that_fails(browser, address, office):
     visit.context.close()
 
 
+def test_trouble_in_the_background_is_said(browser, address):
+    visit = Visit(browser, address, "desk")
+    visit.sign_in("ann")
+    page = visit.page
+    page.goto("/ask")
+    page.get_by_label("Model", exact=True).fill(MODEL)
+    page.get_by_label("What should hold?").fill(CLAIM)
+    visit.context.set_offline(True)
+    look = page.get_by_role("button", name="See cost and power")
+    look.click()
+    page.get_by_role("alert").get_by_text("can not be reached").wait_for()
+    visit.context.set_offline(False)
+    look.click()
+    page.get_by_role("heading", name="How likely is a verdict?").wait_for()
+    assert page.locator("#trouble").text_content() == ""
+    page.evaluate("document.body.setAttribute('hx-headers', '{\"X-CSRF-Token\": \"other\"}')")
+    look.click()
+    page.get_by_role("alert").get_by_text("Reload the page").wait_for()
+    assert not any(each.startswith(("policy", "script", "left")) for each in visit.wrong)
+    visit.wrong.clear()
+    visit.shot("24-trouble")
+    visit.context.close()
+
+
 def test_a_session_that_ends_while_watching_leads_to_signing_in(browser, address, office):
     office.stewardship.grant(STEWARD, "user", "ann", "2")
     job = office.service.submit(ANN, ask(epsilon="0.9"), "watched")

@@ -43,6 +43,8 @@ def refused(request: Request, status: int, message: str) -> Response:
     if message.startswith("path.") or message == "Not Found":  # an address that is none of ours
         status, message = 404, "there is no such page."
     title = TITLES.get(status, "Something went wrong")
+    if by_htmx(request):
+        return show("trouble.html", None, status=status, title=title, message=message)
     return show("refused.html", None, status=status, title=title, message=message)
 
 
