@@ -72,7 +72,7 @@ def measure(folder: Path, url: str, given: argparse.Namespace) -> dict[str, Any]
                 while time.monotonic() < end:
                     number, start = next(numbers), time.perf_counter()
                     if kind == "submit":
-                        asked = ASK | {"epsilon": f"0.{1_000_000 + number}"}
+                        asked = ASK | {"epsilon": f"1.{1_000_000 + number}"}
                         header = {"Idempotency-Key": f"k{number}"}
                         got = caller.post("/api/v1/jobs", json=asked, headers=header)
                     else:
@@ -96,10 +96,13 @@ def measure(folder: Path, url: str, given: argparse.Namespace) -> dict[str, Any]
     engine.dispose()
     charges = sum(found.states.values())
     accepted = statuses.get("submit 202", 0)
+    if set(statuses) != {"submit 202", "view 200"}:
+        raise SystemExit(f"not every call was answered as it should be: {statuses}")
     return {
         "database": url.split(":", maxsplit=1)[0],
         "seconds": given.seconds,
         "callers": {"submit": given.submitters, "view": given.viewers},
+        "load average at the end": os.getloadavg()[0],
         "statuses": statuses,
         "ledger": {"whole": not found.flaws, "charges": charges, "all there": charges == accepted},
         **{kind: summary(each, given.seconds) for kind, each in times.items()},

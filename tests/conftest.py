@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from databases import new_database, postgres_server
-from needs import needs
+from needs import needs, shut_in
 
 if TYPE_CHECKING:
     from countwise.server.worker import Computer
@@ -44,6 +44,7 @@ def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Computer"]:
     from countwise.server.worker import Computer
     from offices import example_config
 
+    shut_in()
     made = Computer(example_config(tmp_path_factory.mktemp("computer"), ""))
     made.start()
     yield made

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,14 @@ def needs(present: bool, what: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI must have {what}")
     pytest.skip(f"NOT TESTED: {what} is missing on this machine")
+
+
+def shut_in() -> None:
+    """Landlock and network namespaces, by which the server's processes shut themselves in."""
+    ask = "from countwise.server import sandbox as s; "
+    ask += "raise SystemExit(not (s.landlock_version() and s.no_network()))"
+    able = subprocess.run([sys.executable, "-c", ask], check=False).returncode == 0
+    needs(able, "Landlock (Linux 5.13 or later) and the right to make a network namespace")
 
 
 def postgres_programs() -> Path:

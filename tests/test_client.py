@@ -1,11 +1,13 @@
 """The client against a running server, over connections that break where it hurts."""
 
 import json
+import re
 import socket
 import threading
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -54,11 +56,22 @@ def question(**how):
     return Question(**{"dataset": "workers", "model": MODEL, "claim": CLAIM, "epsilon": "1"} | how)
 
 
+@contextmanager
 def working(office):
-    """A worker for whoever waits in this thread."""
-    timer = threading.Timer(0.4, office.work, args=(3,))
-    timer.start()
-    return timer
+    """A worker beside whoever waits in this thread."""
+    over = threading.Event()
+
+    def work():
+        while not over.wait(0.1):
+            office.work()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @contextmanager
@@ -155,9 +168,8 @@ def test_ask_wait_and_check_the_receipt_offline(office, client, tmp_path):
     assert (job.status, job.cost) == ("queued", "1")
     with pytest.raises(NoAnswerError, match="goes on"):
         client.wait(job, timeout=0.1)
-    timer = working(office)
-    answered = client.wait(job.id, timeout=60)
-    timer.join()
+    with working(office):
+        answered = client.wait(job.id, timeout=60)
     assert answered.job.status == "answered"
     assert answered.answer.verdict == "supported"
     answered.receipt.save(tmp_path / "receipt.json")
@@ -240,6 +252,29 @@ def test_refusals_are_errors_with_the_servers_words(office, client, address):
         Client(f"http://127.0.0.1:{port}", "k", patience=0.5).budget()
 
 
+def test_a_key_is_never_taken_to_another_host():
+    with (
+        socket.create_server(("127.0.0.1", 0)) as here,
+        socket.create_server(("127.0.0.1", 0)) as there,
+    ):
+        there.settimeout(0.3)
+        target = f"http://127.0.0.1:{there.getsockname()[1]}/api/v1/budget"
+
+        def send_elsewhere():
+            near, _ = here.accept()
+            with near:
+                received(near, head_of_body=True)
+                near.sendall(f"HTTP/1.1 302 Found\r\nLocation: {target}\r\n\r\n".encode())
+
+        thread = threading.Thread(target=send_elsewhere)
+        thread.start()
+        with pytest.raises(RefusedError, match="not an answer of a countwise server"):
+            Client(f"http://127.0.0.1:{here.getsockname()[1]}", "cw_secret").budget()
+        thread.join()
+        with pytest.raises(TimeoutError):
+            there.accept()
+
+
 def test_too_many_requests_are_said_at_once_when_patience_is_short(office):
     slow = Office(replace(office.config, queries_per_minute=1), office.computer)
     with serving(slow) as address:
@@ -248,6 +283,21 @@ def test_too_many_requests_are_said_at_once_when_patience_is_short(office):
             [client.plan(question()) for _ in range(3)]  # two of them in one minute
     slow.engine.dispose()
     assert (caught.value.status, caught.value.pause) == (429, 60)
+
+
+def test_the_documented_code_runs(office, address, tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "client.md").read_text()
+    known = {"https://verify.example.org": address, "cw_…": new_key(office, "bob")}
+    known |= {"3b6a27bc…": Client(address, "k").server_key(), "…": "pass"}
+    monkeypatch.chdir(tmp_path)
+    for old, new in known.items():
+        page = page.replace(old, new)
+    names = {}
+    with working(office):
+        for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
+            exec(compile(code, "client.md", "exec"), names)
+    assert names["answer"].verdict == "supported"
+    assert "supported" in capsys.readouterr().out
 
 
 def test_a_job_given_up_has_no_answer(office, client):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from countwise.server.jobs import give_up, take
 from needs import needs
 from offices import (
     ANN,
@@ -280,6 +281,52 @@ def test_by_keyboard_alone(browser, address, office):
     assert {"epsilon", "partitions", "repetitions", "Rehearse", "See cost and power"} <= reached
     assert any(each.startswith(("Ask, and spend", "Show the answer")) for each in reached)
     assert visit.wrong == []
+    visit.context.close()
+
+
+def test_watching_a_question_that_fails(browser, address, office):
+    office.stewardship.grant(STEWARD, "user", "ann", "2")
+    office.work(3)  # whatever other tests left
+    job = office.service.submit(ANN, ask(epsilon="0.8"), "fails")
+    visit = Visit(browser, address, "phone")
+    visit.sign_in("ann")
+    visit.page.goto(f"/jobs/{job.id}")
+    visit.page.get_by_text("waits for its turn").wait_for()
+    work = take(office.ledger, "w", start=office.clock, slot_seconds=5, attempts=3)
+    said = visit.page.get_by_role("status")
+    said.get_by_text("At work.").wait_for()  # for those who do not see the page
+    visit.page.get_by_text("The answer can be seen from").wait_for()
+    visit.page.get_by_text("Cancel this question").click()
+    visit.page.get_by_text("stays spent").wait_for()
+    visit.shot("22-at-work")
+    give_up(office.ledger, work)
+    said.get_by_text("Failed.").wait_for()
+    visit.page.get_by_text("could not be computed").wait_for()
+    visit.shot("23-failed")
+    visit.context.close()
+
+
+def test_trouble_in_the_background_is_said(browser, address):
+    visit = Visit(browser, address, "desk")
+    visit.sign_in("ann")
+    page = visit.page
+    page.goto("/ask")
+    page.get_by_label("Model", exact=True).fill(MODEL)
+    page.get_by_label("What should hold?").fill(CLAIM)
+    visit.context.set_offline(True)
+    look = page.get_by_role("button", name="See cost and power")
+    look.click()
+    page.get_by_role("alert").get_by_text("can not be reached").wait_for()
+    visit.context.set_offline(False)
+    look.click()
+    page.get_by_role("heading", name="How likely is a verdict?").wait_for()
+    assert page.locator("#trouble").text_content() == ""
+    page.evaluate("document.body.setAttribute('hx-headers', '{\"X-CSRF-Token\": \"other\"}')")
+    look.click()
+    page.get_by_role("alert").get_by_text("Reload the page").wait_for()
+    assert not any(each.startswith(("policy", "script", "left")) for each in visit.wrong)
+    visit.wrong.clear()
+    visit.shot("24-trouble")
     visit.context.close()
 
 

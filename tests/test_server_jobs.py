@@ -16,6 +16,7 @@ from countwise.server.failpoints import FAILPOINTS
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import answers
 from countwise.verification.receipt import check_receipt
+from needs import shut_in
 from offices import ANN, BOB, EPSILON, SLOT, Office, ask, example_config, killed_at, open_office
 
 
@@ -250,6 +251,7 @@ except MemoryError:
 
 
 def test_the_sandbox_holds(tmp_path):
+    shut_in()
     (tmp_path / "hidden").mkdir()
     readable, hidden = tmp_path / "data.csv", tmp_path / "hidden" / "other.csv"
     readable.write_text("x")

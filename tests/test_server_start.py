@@ -26,6 +26,7 @@ from countwise.privacy.storage import open_engine
 from countwise.server import start
 from countwise.server.config import load_config
 from countwise.server.schema import is_current, upgrade
+from needs import shut_in
 from offices import EPSILON, PASSWORD, body, client, example_config, new_key, open_office
 
 COUNTWISE = [sys.executable, "-m", "countwise"]
@@ -74,25 +75,25 @@ def children(pid):
 
 def test_serve_from_nothing_survives_kills(tmp_path):
     """First start, an answer end to end, kill -9 of web and worker, restart, and all is there."""
+    shut_in()
     environment = os.environ | {"COUNTWISE_SERVER_SLOT_SECONDS": "8"}
     log = tmp_path / "log"
     state = tmp_path / "state"
 
-    def serve():
-        return subprocess.Popen(
+    with log.open("wb") as out:
+        server = subprocess.Popen(
             [*COUNTWISE, "serve", "--state", state, "--port", "0"], cwd=tmp_path, env=environment,
-            stdout=log.open("ab"), stderr=subprocess.STDOUT,
+            stdout=out, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
     def address():
         ports = re.findall(r'"event": "serving".*"port": (\d+)', log.read_text())
-        return f"http://127.0.0.1:{ports[-1]}" if ports else None
+        return f"http://127.0.0.1:{ports[-1] if ports else 1}"
 
     def healthy():
         with client(address()) as caller:
             return caller.get("/health").json()["status"] == "ok"
 
-    server = serve()
     try:
         wait_for(healthy)
         (password,) = re.findall(r"shown this once: (\S+)", log.read_text())
@@ -170,7 +171,7 @@ def test_two_server_processes_and_a_budget_for_ten(database, tmp_path, computer)
     try:
         addresses = [f"http://127.0.0.1:{port}" for port in ports]
         for each in addresses:
-            wait_for(lambda each=each: client(each).get("/api/v1/key").status_code == 200)
+            wait_for(lambda each=each: answers(each))
 
         def one(i):
             with client(addresses[i % 2], keys[i // 2 % 2]) as caller:
@@ -190,6 +191,11 @@ def test_two_server_processes_and_a_budget_for_ten(database, tmp_path, computer)
     assert found.flaws == ()
     assert found.spent["dataset", "workers"] == 10 * EPSILON
     office.engine.dispose()
+
+
+def answers(address):
+    with client(address) as caller:
+        return caller.get("/api/v1/key").status_code == 200
 
 
 def free_port():
@@ -259,6 +265,7 @@ def test_configuration_comes_from_file_environment_and_flags(tmp_path):
 
 
 def test_a_web_process_that_can_read_the_data_does_not_start(tmp_path):
+    shut_in()
     for name in ("workers.toml", "workers_synthetic.csv", "workers.csv"):
         shutil.copy(workers(name), tmp_path / name)
     (tmp_path / "c.toml").write_text(

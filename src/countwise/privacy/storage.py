@@ -46,6 +46,7 @@ def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.E
             parsed.set(drivername="postgresql+psycopg"),
             pool_size=pool,
             max_overflow=pool,
+            isolation_level="READ COMMITTED",  # whatever the database defaults to
             pool_pre_ping=True,
             hide_parameters=True,
             pool_timeout=wait,

@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from countwise.errors import CountwiseError, StorageError
 from countwise.privacy.storage import open_engine, reading
-from countwise.server import api, pages
+from countwise.server import api, pages, steward_api
+from countwise.server.bodies import REFUSALS
 from countwise.server.config import Config
 from countwise.server.http import Caller, Services
 from countwise.server.logs import log
@@ -61,9 +62,9 @@ def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _fault)
     app.include_router(api.router)
-    app.include_router(api.stewards)
-    app.add_api_route("/health", health, response_model=HealthView, responses=api.REFUSALS)
-    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, responses=api.REFUSALS)
+    app.include_router(steward_api.router)
+    app.add_api_route("/health", health, response_model=HealthView, responses=REFUSALS)
+    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, responses=REFUSALS)
     app.include_router(pages.router)
     app.add_middleware(Envelope, requests=app.state.requests)
     return app

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse, Response
 
 from countwise.reports.verification import answer_facts
 from countwise.server.accounts import Actor
-from countwise.server.api import Id
+from countwise.server.bodies import Id
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.pages.shell import see, show
 from countwise.server.service import Service

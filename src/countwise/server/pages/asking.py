@@ -9,7 +9,7 @@ from fastapi.responses import Response
 from countwise.errors import BudgetError, InputError
 from countwise.reports.verification import charts
 from countwise.server.accounts import Actor
-from countwise.server.api import MaybeName, PathName
+from countwise.server.bodies import MaybeName, PathName
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.pages.claimform import (
     FAMILIES,

@@ -1,13 +1,16 @@
 """A steward's pages of data sets and budgets: what is left, and giving more."""
 
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
+from fastapi import Path as InPath
 from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.api import PathName, Scope
+from countwise.server.bodies import PathName, Scope
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import NotThere
@@ -47,30 +50,18 @@ def budget(
     return _page(request, steward, actor, scope, name)
 
 
-@router.post("/budgets/{scope}/{name}/grant")
-def grant(
+@router.post("/budgets/{scope}/{name}/{how}")
+def change(
     request: Request, steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
-    form: Posted,
+    how: Annotated[Literal["grant", "cap"], InPath()], form: Posted,
 ) -> Response:  # fmt: skip
-    """More budget."""
+    """More budget, or what may be spent in all."""
+    act = {"grant": steward.grant, "cap": steward.set_cap}[how]
     try:
-        steward.grant(actor, scope, name, word(form, "epsilon", longest=100))
+        act(actor, scope, name, word(form, "epsilon", longest=100))
     except InputError as problem:
-        return _page(request, steward, actor, scope, name, grant_error=str(problem))
-    return see(f"/steward/budgets/{scope}/{name}?done=granted")
-
-
-@router.post("/budgets/{scope}/{name}/cap")
-def cap(
-    request: Request, steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
-    form: Posted,
-) -> Response:  # fmt: skip
-    """What may be spent in all."""
-    try:
-        steward.set_cap(actor, scope, name, word(form, "epsilon", longest=100))
-    except InputError as problem:
-        return _page(request, steward, actor, scope, name, cap_error=str(problem))
-    return see(f"/steward/budgets/{scope}/{name}?done=cap")
+        return _page(request, steward, actor, scope, name, errors={how: str(problem)})
+    return see(f"/steward/budgets/{scope}/{name}?done={how}")
 
 
 def _page(
@@ -80,8 +71,7 @@ def _page(
     scope: Scope,
     name: str,
     *,
-    grant_error: str = "",
-    cap_error: str = "",
+    errors: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
     found = [e for e in steward.balances(actor) if (e.scope, e.name) == (scope, name)]
     if not found:
@@ -91,9 +81,8 @@ def _page(
         "steward_budget.html",
         actor,
         request=request,
-        status=422 if grant_error or cap_error else 200,
+        status=422 if errors else 200,
         budget=found[0],
         entries=steward.entries(actor, limit=MOST_ROWS, **of)[::-1][:SHOWN],
-        grant_error=grant_error,
-        cap_error=cap_error,
+        errors=errors,
     )

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
-from countwise.server.api import PathName
+from countwise.server.bodies import PathName
 from countwise.server.http import Caller, Services
 from countwise.server.pages.shell import show
 

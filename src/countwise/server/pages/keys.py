@@ -5,7 +5,7 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.api import Id
+from countwise.server.bodies import Id
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import Forbidden, TooMany

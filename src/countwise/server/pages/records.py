@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from countwise.errors import InputError
-from countwise.server.api import Id
+from countwise.server.bodies import Id
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import plain, see, show
 

@@ -18,7 +18,7 @@ from countwise.server.pages.assets import address
 DONE = {
     "password": "The password was changed.",
     "revoked": "The key was revoked.",
-    "granted": "The budget was raised.",
+    "grant": "The budget was raised.",
     "cap": "The budget was set.",
     "closed": "The account was closed and its sessions ended.",
     "opened": "The account is open again.",

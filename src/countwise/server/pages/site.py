@@ -27,6 +27,7 @@ TITLES = {
     402: "The budget does not allow it",
     403: "Not allowed",
     404: "Not there",
+    405: "Not this way",
     409: "Not in this state",
     413: "Too much was sent",
     422: "This can not be used as it is",
@@ -39,8 +40,11 @@ def refused(request: Request, status: int, message: str) -> Response:
     """A refusal outside the API, as a page; without a session, the way to sign in."""
     if status == 401:
         return _sign_in_first(request)
+    if message.startswith("path.") or message == "Not Found":  # an address that is none of ours
+        status, message = 404, "there is no such page."
     title = TITLES.get(status, "Something went wrong")
-    message = "there is no such page." if message == "Not Found" else message
+    if by_htmx(request):
+        return show("trouble.html", None, status=status, title=title, message=message)
     return show("refused.html", None, status=status, title=title, message=message)
 
 

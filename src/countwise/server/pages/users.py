@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.api import PathName
+from countwise.server.bodies import PathName
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.stewardship import Stewardship
@@ -65,7 +65,8 @@ def allow(steward: Stewardships, actor: Changing, name: PathName, form: Posted) 
     """Open the data sets that are ticked, and close the others."""
     ticked = {str(each) for each in form.getlist("datasets")}
     has = set(steward.user(actor, name).datasets)
-    for dataset in sorted(ticked ^ has):
+    served = {each.name for each in steward.datasets(actor)}
+    for dataset in sorted((ticked ^ has) & served):
         steward.allow(actor, name, dataset, allowed=dataset in ticked)
     return see(f"/steward/users/{name}?done=access")
 

@@ -1,4 +1,4 @@
-// Small help for the claim's form: chips write into fields, and messages mark the fields they are about.
+// Small help: chips write into fields, messages mark the fields they are about, and trouble is said.
 "use strict";
 
 document.addEventListener("click", (event) => {
@@ -33,3 +33,8 @@ document.addEventListener("htmx:afterSettle", () => {
     else field.removeAttribute("aria-invalid");
   }
 });
+
+// A refusal of a request in the background is put there by htmx; silence of the server by this.
+const trouble = (text) => { document.getElementById("trouble").textContent = text; };
+document.addEventListener("htmx:sendError", () => trouble("The server can not be reached at the moment."));
+document.addEventListener("htmx:afterRequest", (event) => { if (event.detail.successful) trouble(""); });
