@@ -54,5 +54,8 @@
         faults.push(`overlaps: ${other.text} and ${text}`);
     seen.set(line[0], [...(seen.get(line[0]) ?? []), { top: line[1], left: box.left, right: box.right, text }]);
   }
+  const labels = [...document.querySelectorAll(".rows .label")].map((each) => each.getBoundingClientRect());
+  labels.forEach((box, i) => { if (i && box.height && box.top < labels[i - 1].bottom - 1 && box.bottom > labels[i - 1].top + 1)
+    faults.push(`labels ${i} and ${i + 1} overlap`); });
   return faults;
 }

@@ -124,6 +124,13 @@ def test_the_drawings_are_those_the_script_makes() -> None:
         assert (DOCS / "pictures" / name).read_text() == picture(), name
 
 
+def test_the_picture_of_the_readme_is_small_and_can_be_made() -> None:
+    made = runpy.run_path(str(DOCS / "readme_picture.py"))
+    assert made["page"]().count("<rect") > 10
+    assert made["PICTURE"].stat().st_size < 200_000
+    assert f"docs/pictures/{made['PICTURE'].name}" in (ROOT / "README.md").read_text()
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")

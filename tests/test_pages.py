@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import countwise as cw
 from countwise.examples import clinics
+from countwise.reports.posterior import posterior_page
+from countwise.reports.release import release_page
 from needs import chromium
 
 PAGES = ("release", "certificate", "posterior", "mechanisms", "advice", "answer")
@@ -103,6 +107,27 @@ def test_a_page_is_complete_in_itself(name: str, pages: dict[str, Path]) -> None
     assert len(text.encode()) < LARGEST
     for word in ("http://", "https://", "<script", "@import", "url("):
         assert word not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+LONG = ("Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", "x", '<b>&amp;</b> a "label"')
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_long_names_and_large_counts_fit(width: int, tmp_path: Path, browser: Browser) -> None:
+    cells = [{"part": a, "piece": f"{a} {b}", "n": len(a) ** b} for a in LONG for b in (1, 6)]
+    pl.DataFrame(cells).write_csv(tmp_path / "cells.csv")
+    table = cw.read_counts(
+        tmp_path / "cells.csv", by=["part", "piece"], count="n", cells_are_public=True
+    )
+    made = cw.release(table, cw.Plan(epsilon="0.03"))
+    for name, text in (("a", release_page(made)), ("b", posterior_page(cw.infer(made)))):
+        place = tmp_path / f"{name}.html"
+        place.write_text(text, encoding="utf-8")
+        page, wrong = opened(browser, place, viewport={"width": width, "height": 800})
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert page.evaluate(FAULTS, SMALLEST_LETTERS) == []
+        assert wrong == []
+        page.context.close()
 
 
 def test_the_look_finds_faults(tmp_path: Path, browser: Browser) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from countwise.pages.charts import fitting_ticks, round_ticks
+from countwise.pages.charts import fitting_ticks, round_ticks, tick_text
 from countwise.pages.page import render
 
 HEIGHT, TOP, BASE = 180, 8, 140
-WIDTH = 200  # pixels of the narrowest such chart
+WIDTH = 170  # pixels of the narrowest such chart
 
 
 def bars(
@@ -30,7 +30,7 @@ def bars(
     ]
     last = low + len(chances) - 1
     ticks = [
-        {"x": round((value - low + 0.41) * step, 2), "text": f"{value:,.0f}"}
+        {"x": round((value - low + 0.41) * step, 2), "text": tick_text(value)}
         for value in fitting_ticks(low, max(last, low + 1), width=WIDTH)
         if value == int(value) and low <= value <= last
     ]

@@ -42,7 +42,7 @@ def intervals(rows: Sequence[Interval], *, title: str, axis: str) -> Markup:
         }
         for row in rows
     ]
-    ticks = [{"x": x(value), "text": f"{value:,g}"} for value in fitting_ticks(low, high)]
+    ticks = [{"x": x(value), "text": tick_text(value)} for value in fitting_ticks(low, high)]
     return Markup(render("intervals.html", title=title, axis=axis, marks=marks, ticks=ticks))
 
 
@@ -56,14 +56,19 @@ def share(value: float, low: float, high: float) -> float:
     return round(100 * (value - low) / (high - low), 2)
 
 
+def tick_text(value: float) -> str:
+    """A number beside an axis."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,g}"
+
+
 def fitting_ticks(low: float, high: float, *, width: int = NARROW) -> list[float]:
     """Round numbers that cover a range, few enough for their labels to stand side by side."""
     for about in (6, 5, 4, 3, 2, 1):
         ticks = round_ticks(low, high, about=about)
-        letters = sum(len(f"{tick:,g}") for tick in ticks)
+        letters = sum(len(tick_text(tick)) for tick in ticks)
         if letters * LETTER + len(ticks) * GAP <= width:
             return ticks
-    return ticks
+    return ticks[len(ticks) // 2 :][:1]
 
 
 def round_ticks(low: float, high: float, *, about: int = 6) -> list[float]:

@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 
 from markupsafe import Markup
 
-from countwise.pages.charts import fitting_ticks
+from countwise.pages.charts import fitting_ticks, tick_text
 from countwise.pages.page import render
 
 HEIGHT, TOP, BASE = 410, 28, 366
@@ -75,8 +75,8 @@ def lines(
         x_axis=x_axis,
         y_axis=y_axis,
         curves=[_drawn(curve, i, across, upwards) for i, curve in enumerate(curves)],
-        x_ticks=[{"at": across.place(t), "text": f"{t:g}"} for t in across.ticks()],
-        y_ticks=[{"at": TOP + upwards.place(t), "text": f"{t:,g}"} for t in upwards.ticks()],
+        x_ticks=[{"at": across.place(t), "text": tick_text(t)} for t in across.ticks()],
+        y_ticks=[{"at": TOP + upwards.place(t), "text": tick_text(t)} for t in upwards.ticks()],
         height=HEIGHT,
         top=TOP,
         base=BASE,
