@@ -61,8 +61,8 @@ def test_the_prior_of_the_cells_is_recovered(kind: type[Geometric]) -> None:
     x = np.arange(len(chances))
     assert chances.sum() == pytest.approx(1, abs=0.01)
     assert (x * chances).sum() == pytest.approx(true.mean(), abs=0.15)
-    assert chances[0] == pytest.approx(0.5, abs=0.06)
-    assert chances[2:5].sum() == pytest.approx(0.3, abs=0.08)
+    assert chances[:2].sum() == pytest.approx(0.5, abs=0.05)
+    assert chances[2:6].sum() == pytest.approx(0.3, abs=0.05)
     assert chances[10:15].sum() == pytest.approx(0.2, abs=0.04)
 
 
@@ -78,7 +78,7 @@ def test_em_finds_the_largest_likelihood_of_two_blocks() -> None:
 def test_noise_alone_is_read_as_emptiness() -> None:
     law = Geometric(scale=Fraction(1))
     empty = [np.exp(fit_prior(sample(law, 400), law).log_table())[0] for _ in range(20)]
-    assert np.mean(empty) > 0.97
+    assert np.mean(empty) > 0.93
     ones = np.exp(fit_prior(1 + sample(law, 400), law).log_table())
     assert ones[0] < 0.6
 
@@ -275,7 +275,8 @@ def test_auto_says_what_it_chose_and_why() -> None:
     assert (adjustment.name, "too few" in reason) == ("least-squares", True)
     for one, other in zip(auto()(few), LeastSquares(tie_key=3)(few), strict=True):
         np.testing.assert_array_equal(one, other)
-    adjustment, reason = auto().chosen(measured(HARD_CASES[5]))
+    some = Case(name="", hierarchy=flat(60), cells=np.arange(60) % 5)
+    adjustment, reason = auto().chosen(measured(some))
     assert "trials on tables like this one" in reason
     wide = Case(name="", hierarchy=flat(20_000), cells=np.zeros(20_000, np.int64),
                 plan={"epsilon": "0.001"})  # fmt: skip
@@ -287,7 +288,7 @@ def test_auto_says_what_it_chose_and_why() -> None:
 
 def test_auto_tries_small_tables_out() -> None:
     """Empty cells are for empirical Bayes."""
-    empty = Case(name="", hierarchy=flat(150), cells=np.array([0] * 147 + [500, 2000, 9000]))
+    empty = Case(name="", hierarchy=flat(90), cells=np.array([0] * 87 + [500, 2000, 9000]))
     assert auto().chosen(measured(empty)).adjustment.name == "bayes"
 
 
@@ -296,7 +297,7 @@ def test_releases_record_the_choice_and_the_pool() -> None:
     table = Confidential(case.hierarchy, case.cells)
     release = cw.release(table, cw.Plan(epsilon=1, adjust="auto", pool="l1"))
     told = release.manifest()["adjustment"]
-    assert told["method"] in ("bayes", "least-squares")
-    assert "trials" in told["reason"]
+    assert told["method"] == "bayes"
+    assert "enough to learn" in told["reason"]
     with pytest.raises(PlanError, match="pool must be one of l0, l1"):
         cw.release(table, cw.Plan(epsilon=1, adjust="bayes", pool="county"))

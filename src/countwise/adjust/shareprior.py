@@ -28,6 +28,7 @@ STEP = 0.25 / STEPS
 LOWEST, HIGHEST = -20, 12  # log u in quarters
 DENSE = 512  # counts below are tabled one by one, above in steps of one percent
 RATIO = 0.01
+RAREST = 1e-9  # share of a label that no noisy cell has
 SMALLEST = 0.05  # expected count, and share of a label relative to its share everywhere
 
 
@@ -56,11 +57,12 @@ def expected_counts(measurements: Sequence[Measurements], cells: Measurements) -
     size = np.where(free, sizes, 0.0)
     variance = np.where(free, cells.laws[-1].variance, 0.0)
     overall = np.maximum(_summed(label, noisy), np.sqrt(_summed(label, variance)))
-    overall = overall / np.maximum(_summed(label, size), 1.0)
+    overall = np.maximum(overall / np.maximum(_summed(label, size), 1.0), RAREST)
     heads = 2 * np.sqrt(_summed(place, variance))
     others = np.maximum(_summed(place, size) - size, 0.0)
     seen = _summed(place, noisy) - noisy + heads
-    share = np.maximum(seen / (others + heads / overall), SMALLEST * overall)
+    share = seen / np.maximum(others + heads / overall, RAREST)
+    share = np.maximum(share, SMALLEST * overall)
     return np.asarray(np.maximum(sizes * share, SMALLEST))
 
 

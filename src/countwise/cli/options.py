@@ -45,7 +45,7 @@ Mechanism = Annotated[
 ]
 Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]
 Adjust = Annotated[
-    str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)} (default auto).")
+    str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)} (default mode).")
 ]
 Pool = Annotated[
     str | None, typer.Option(help="Level whose labels share what bayes learns, such as race.")

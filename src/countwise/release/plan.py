@@ -58,7 +58,7 @@ DEFAULTS: dict[str, Any] = {
     "rows": 1,
     "mechanism": "geometric",
     "noise": "exact",
-    "adjust": "auto",
+    "adjust": "mode",
     "total": "independent",
     "ties": "random",
     "pool": "",
