@@ -50,6 +50,7 @@ def records(folder: Path) -> None:
 SETTINGS: dict[str, Callable[[Path], None]] = {
     "README.md": cells,
     "inference.md": release,
+    "invariants.md": cells,
     "records.md": records,
     "risk.md": cells,
 }

@@ -108,7 +108,7 @@ def test_every_command_is_documented() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    made = runpy.run_path(str(DOCS / "command_pages.py"))["PAGE"]
+    made = runpy.run_path(str(DOCS / "site_hooks.py"))["PAGE"]
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text()):
         if not target.startswith("http") and not target.endswith(made):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -139,7 +139,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_site_has_every_page_and_command(site: Path) -> None:
+    listed = (ROOT / "mkdocs.yml").read_text()
     for page in PAGES[1:]:
+        assert f": {page.relative_to(DOCS)}\n" in listed, f"{page} is not in the navigation"
         assert (site / page.relative_to(DOCS).with_suffix(".html")).is_file(), page
     commands = (site / "reference" / "commands.html").read_text()
     for name in get_command(app).commands:

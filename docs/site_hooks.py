@@ -1,8 +1,11 @@
-"""The page of commands, made from the commands themselves while the site is built."""
+"""What is done while the site is built: the page of commands, made from the commands themselves,
+and a navigation without pages of parts that are not installed."""
 
+from pathlib import Path
 from typing import Any
 
 import click
+from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from typer.main import get_command
 
@@ -17,7 +20,22 @@ refused because the budget does not allow it; 1 a fault of ours.
 """
 
 
-def on_files(files: Files, *, config: Any) -> Files:
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Leaves out of the navigation what is not there."""
+    config.nav = _present(config.nav, Path(config.docs_dir))
+    return config
+
+
+def _present(part: Any, folder: Path) -> Any:
+    if isinstance(part, str):
+        return part if part == PAGE or (folder / part).is_file() else None
+    if isinstance(part, dict):
+        found = {name: _present(each, folder) for name, each in part.items()}
+        return {name: each for name, each in found.items() if each}
+    return [each for each in (_present(one, folder) for one in part) if each]
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Adds the page to the site."""
     files.append(File.generated(config, PAGE, content=commands_page()))
     return files
