@@ -234,6 +234,9 @@ def test_a_workbook_has_the_certificate_and_every_count(tmp_path: Path) -> None:
         assert needed in text
     levels = [row[0] for row in book["Certificate"].iter_rows(values_only=True)]
     assert levels.index("Level") + 1 == levels.index("total")
+    bold = {str(row[0].value): row[0].font.b for row in book["Certificate"].iter_rows()}
+    assert bold["Level"]
+    assert not bold["total"]
 
 
 def test_a_release_larger_than_a_sheet_is_refused(

@@ -109,6 +109,15 @@ def test_a_page_is_complete_in_itself(name: str, pages: dict[str, Path]) -> None
         assert word not in text.replace("http://www.w3.org/2000/svg", "")
 
 
+def test_curves_are_told_apart_without_colour(pages: dict[str, Path], browser: Browser) -> None:
+    page, _ = opened(browser, pages["mechanisms"])
+    dashes = "e => e.map(each => getComputedStyle(each).strokeDasharray)"
+    drawn = page.eval_on_selector_all(".legend:first-of-type .curve", dashes)
+    assert len(drawn) == 10
+    assert len(set(drawn)) == 5
+    page.context.close()
+
+
 LONG = ("Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", "x", '<b>&amp;</b> a "label"')
 
 

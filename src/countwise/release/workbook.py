@@ -102,7 +102,7 @@ class _Lines(HTMLParser):
             self._text = []
         elif tag == "sup":
             self.handle_data("^")
-        self._head |= tag == "th"
+        self._head |= tag == "thead"
 
     def handle_data(self, data: str) -> None:
         if self._text is not None:
