@@ -161,7 +161,7 @@ def test_nothing_confidential_is_in_the_folder(tmp_path: Path) -> None:
     hierarchy = flat(3)
     planted = 777_123_457
     release = cw.release(
-        Confidential(hierarchy, np.array([planted, 5, 0])), cw.Plan(epsilon="0.001")
+        Confidential(hierarchy, np.array([planted, 5, 0])), cw.Plan(epsilon="0.0000001")
     )
     folder = tmp_path / "release"
     release.save(folder)
