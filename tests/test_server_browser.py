@@ -36,6 +36,7 @@ VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) =>
 FOCUSED = """() => { const it = document.activeElement;
   const name = it === document.body ? "BODY" : it.id || it.textContent.trim();
   return [name, getComputedStyle(it).outlineStyle]; }"""
+HEADINGS = ["Cost and power", "Rehearse first", "Rehearsal on synthetic data"]
 FAULTS = (Path(__file__).parent / "visitor_faults.js").read_text()
 
 
@@ -156,9 +157,20 @@ def writes_a_claim(visit, epsilon):
     page.locator("#model:not([aria-invalid])").wait_for()
     visit.shot("06-cost-and-power")
     page.get_by_label("How often").select_option("5")
+    page.get_by_label("Partitions M").fill("49")  # the plan is looked at anew meanwhile
     page.get_by_role("button", name="Rehearse").click()
-    page.get_by_text("Of 5 rehearsals").wait_for()
+    page.locator("#rehearsal").get_by_text("Of 5 rehearsals").wait_for()
+    with page.expect_response(planned_for_50):
+        page.get_by_label("Partitions M").fill("50")
+        page.get_by_label("How often").focus()
+    page.wait_for_timeout(300)
+    assert page.get_by_role("heading", level=2).all_text_contents() == HEADINGS
     visit.shot("07-rehearsal")
+
+
+def planned_for_50(response):
+    sent = response.request
+    return response.url.endswith("/ask/plan") and "partitions=50" in (sent.post_data or "")
 
 
 def asks(visit, office, epsilon):
