@@ -157,10 +157,11 @@ def writes_a_claim(visit, epsilon):
     page.locator("#model:not([aria-invalid])").wait_for()
     visit.shot("06-cost-and-power")
     page.get_by_label("How often").select_option("5")
-    page.get_by_label("Partitions M").fill("49")  # the plan is looked at anew meanwhile
-    page.get_by_role("button", name="Rehearse").click()
+    with page.expect_response(planned("49")):  # looked at anew while the rehearsal goes on
+        page.get_by_label("Partitions M").fill("49")
+        page.get_by_role("button", name="Rehearse").click()
     page.locator("#rehearsal").get_by_text("Of 5 rehearsals").wait_for()
-    with page.expect_response(planned_for_50):
+    with page.expect_response(planned("50")):
         page.get_by_label("Partitions M").fill("50")
         page.get_by_label("How often").focus()
     page.wait_for_timeout(300)
@@ -168,9 +169,14 @@ def writes_a_claim(visit, epsilon):
     visit.shot("07-rehearsal")
 
 
-def planned_for_50(response):
-    sent = response.request
-    return response.url.endswith("/ask/plan") and "partitions=50" in (sent.post_data or "")
+def planned(partitions):
+    """Whether a response is the plan of a claim with so many partitions."""
+
+    def fits(response):
+        sent = response.request.post_data or ""
+        return response.url.endswith("/ask/plan") and f"partitions={partitions}" in sent
+
+    return fits
 
 
 def asks(visit, office, epsilon):
