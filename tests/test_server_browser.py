@@ -36,6 +36,7 @@ VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) =>
 FOCUSED = """() => { const it = document.activeElement;
   const name = it === document.body ? "BODY" : it.id || it.textContent.trim();
   return [name, getComputedStyle(it).outlineStyle]; }"""
+HEADINGS = ["Cost and power", "Rehearse first", "Rehearsal on synthetic data"]
 FAULTS = (Path(__file__).parent / "visitor_faults.js").read_text()
 
 
@@ -156,9 +157,26 @@ def writes_a_claim(visit, epsilon):
     page.locator("#model:not([aria-invalid])").wait_for()
     visit.shot("06-cost-and-power")
     page.get_by_label("How often").select_option("5")
-    page.get_by_role("button", name="Rehearse").click()
-    page.get_by_text("Of 5 rehearsals").wait_for()
+    with page.expect_response(planned("49")):  # looked at anew while the rehearsal goes on
+        page.get_by_label("Partitions M").fill("49")
+        page.get_by_role("button", name="Rehearse").click()
+    page.locator("#rehearsal").get_by_text("Of 5 rehearsals").wait_for()
+    with page.expect_response(planned("50")):
+        page.get_by_label("Partitions M").fill("50")
+        page.get_by_label("How often").focus()
+    page.wait_for_timeout(300)
+    assert page.get_by_role("heading", level=2).all_text_contents() == HEADINGS
     visit.shot("07-rehearsal")
+
+
+def planned(partitions):
+    """Whether a response is the plan of a claim with so many partitions."""
+
+    def fits(response):
+        sent = response.request.post_data or ""
+        return response.url.endswith("/ask/plan") and f"partitions={partitions}" in sent
+
+    return fits
 
 
 def asks(visit, office, epsilon):
