@@ -20,6 +20,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 def run(*command: object, folder: Path) -> str:
     """What a command prints, run as where this checkout is not on Python's path."""
     outside = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    outside["NUMBA_OPT"] = "0"  # what is compiled here runs once
     done = subprocess.run(
         [str(word) for word in command],
         cwd=folder, env=outside, capture_output=True, text=True, check=False, timeout=280,
