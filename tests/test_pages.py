@@ -16,7 +16,7 @@ from countwise.reports.posterior import posterior_page
 from countwise.reports.release import release_page
 from needs import chromium
 
-PAGES = ("release", "certificate", "posterior", "mechanisms", "advice", "answer")
+PAGES = ("release", "certificate", "posterior", "mechanisms", "advice", "answer", "reproduction")
 WIDTHS = {"phone": 390, "desktop": 1280}
 LARGEST = 2_000_000
 SMALLEST_LETTERS = 10.0
@@ -31,6 +31,7 @@ def commands(folder: Path) -> list[list[str]]:
         ["demo", "--out", str(folder / "demo")],
         ["risk", "mechanisms", "--epsilons", "0.1:5:0.2", "--out", str(folder / "mechanisms.html")],
         ["risk", "advise", str(clinics()), *advise, "--out", str(folder / "advice.html")],
+        ["reproduce", "--quick", "--out", str(folder / "report")],
         ["verify", "example", "--out", str(folder / "try")],
         ["verify", str(folder / "try" / "workers.csv"), *model, "--epsilon", "1",
          "--schema", str(folder / "try" / "workers.toml"), "--partitions", "50",
@@ -48,9 +49,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             check=False, timeout=280,
         )  # fmt: skip
         assert done.returncode == 0, f"{command}\n{done.stderr}"
-    places = [*folder.glob("*.html"), *folder.glob("demo/*.html")]
-    assert {place.stem for place in places} == set(PAGES)
-    return {place.stem: place for place in places}
+    places = {each.stem: each for each in (*folder.glob("*.html"), *folder.glob("demo/*.html"))}
+    places["reproduction"] = folder / "report" / "index.html"
+    assert set(places) == set(PAGES)
+    return places
 
 
 @pytest.fixture(scope="module")
