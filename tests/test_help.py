@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import pytest
 import typer
@@ -38,3 +39,7 @@ def test_completion_is_offered_for_every_shell() -> None:
         script = CliRunner().invoke(app, ["--show-completion", shell], prog_name="countwise")
         assert script.exit_code == 0
         assert "countwise" in script.output
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).output.strip() == version("countwise")

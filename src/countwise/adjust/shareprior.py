@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.signal import fftconvolve
+from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import gammaln
 
 from countwise.adjust.cellprior import LEAST, maximise
@@ -120,7 +120,9 @@ def fit_spread(
     near = min(int(200 * scale) + DENSE, top)
     far = int(law.isf(1e-15))
     counts = np.exp(means.logs(np.arange(near + far + 1)))
-    measured = fftconvolve(counts, law.pmf(np.arange(-far, far + 1))[None, :], axes=1)
+    length = next_fast_len(near + 3 * far + 1, real=True)
+    noise = rfft(law.pmf(np.arange(-far, far + 1)), length)
+    measured = irfft(rfft(counts, length, axis=1) * noise, length, axis=1)
     inside = noisy <= near
     rows = means.rows(grades)
     likelihood = np.empty((len(noisy), rows.shape[1] + 2))

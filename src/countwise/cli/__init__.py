@@ -2,6 +2,8 @@
 
 import os
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -26,7 +28,6 @@ from countwise.errors import CountwiseError
 
 app = typer.Typer(
     name="countwise",
-    help="Publish counts that protect people and add up, and reason about them.",
     epilog="Example: countwise demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -48,6 +49,26 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(receipt.app, name="receipt")
 app.add_typer(risk.app, name="risk")
 app.add_typer(verify.app, name="verify")
+
+
+def print_version(asked: bool) -> None:
+    """Print the version, if asked, and nothing else."""
+    if asked:
+        print(version("countwise"))
+        raise typer.Exit
+
+
+@app.callback()
+def countwise(
+    asked: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Publish counts that protect people and add up, and reason about them."""
+    del asked
 
 
 def main() -> None:
