@@ -86,7 +86,10 @@ class Coverage:
 
 
 def coverage(route: str, shape: tuple[int, ...], worlds: int) -> Coverage:
-    """The coverage in so many worlds, always the same ones; its error is one standard error."""
+    """The coverage in so many worlds, always the same ones, and its standard error.
+
+    The error is at least that of as many independent intervals: few worlds may agree by chance.
+    """
     rng = np.random.default_rng([worlds, *shape])
     hierarchy = flat(shape[0]) if len(shape) == 1 else tree(*shape)
     inside, promised = np.empty(worlds), np.empty(worlds)
@@ -96,5 +99,7 @@ def coverage(route: str, shape: tuple[int, ...], worlds: int) -> Coverage:
         true = world.true[-1]
         inside[i] = np.mean((found.lower <= true) & (true <= found.upper))
         promised[i] = found.chance.mean()
-    error = float(np.std(inside - promised) / np.sqrt(worlds))
-    return Coverage(float(inside.mean()), float(promised.mean()), error)
+    spread = float(np.std(inside - promised) / np.sqrt(worlds))
+    chance = float(promised.mean())
+    alone = float(np.sqrt(chance * (1 - chance) / (worlds * hierarchy.cells)))
+    return Coverage(float(inside.mean()), chance, max(spread, alone))
