@@ -1,8 +1,9 @@
 """Data beside the checkout."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
@@ -12,6 +13,7 @@ from needs import needs, shut_in
 if TYPE_CHECKING:
     from countwise.server.worker import Computer
 
+KINDS = ("sqlite", "postgresql")
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -30,12 +32,32 @@ def postgres_folder() -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def _maker(request: pytest.FixtureRequest, folder: Path) -> Callable[[], str]:
+    """What makes URLs of empty databases of the kind a fixture's parameter names."""
+    if request.param == "postgresql":
+        server = request.getfixturevalue("postgres_folder")
+        return lambda: new_database(server)
+    return lambda: f"sqlite:///{folder}/{uuid4().hex}.db"
+
+
+@pytest.fixture(params=KINDS)
+def databases(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """URLs of empty databases of either kind, as many as are asked for."""
+    return _maker(request, tmp_path)
+
+
+@pytest.fixture
+def database(databases: Callable[[], str]) -> str:
     """The URL of an empty database of either kind."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/ledger.db"
-    return new_database(request.getfixturevalue("postgres_folder"))
+    return databases()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shared_database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """The URL of a database of either kind that the tests of a module share."""
+    return _maker(request, tmp_path_factory.mktemp("shared"))()
 
 
 @pytest.fixture(scope="session")

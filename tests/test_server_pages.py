@@ -35,10 +35,10 @@ STEWARD_PAGES = (
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory, computer):
+def office(shared_database, tmp_path_factory, computer):
     """An office whose web part is told of a data file that is not there: it never needs it."""
     folder = tmp_path_factory.mktemp("pages")
-    config = example_config(folder, f"sqlite:///{folder}/x.db")
+    config = example_config(folder, shared_database)
     known = replace(config.datasets["workers"], data=folder / "not" / "here.csv")
     made = open_office(replace(config, datasets={"workers": known}), computer, budget=500)
     made.stewardship.set_password(steward(), "steward", PASSWORD)

@@ -87,8 +87,8 @@ def test_serve_from_nothing_survives_kills(tmp_path):
         )  # fmt: skip
 
     def address():
-        ports = re.findall(r'"event": "serving".*"port": (\d+)', log.read_text())
-        return f"http://127.0.0.1:{ports[-1] if ports else 1}"
+        said = re.findall(r"Serving at (http://127.0.0.1:[1-9]\d*)", log.read_text())
+        return said[-1] if said else "http://127.0.0.1:1"
 
     def healthy():
         with client(address()) as caller:
@@ -243,6 +243,16 @@ def test_a_broken_configuration_is_refused(tmp_path, text):
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(ConfigError, match=re.escape(BROKEN[text])):
         run("serve", "--config", tmp_path / "c.toml", "--state", tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+
+
+def test_an_address_that_is_taken_is_refused_before_anything_is_made(tmp_path):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        with pytest.raises(ConfigError, match=f"can not listen at 127.0.0.1, port {port}: "):
+            run("serve", "--state", tmp_path / "s", "--port", port)
     assert not (tmp_path / "s").exists()
 
 

@@ -264,6 +264,11 @@ BAD_SCHEMAS = [
     ),
     ({"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "n": 3}}, "unknown word 'n'"),
     ({"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "count": 1}}, "count must be"),
+    ({"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "rows": 0}}, "rows must be"),
+    (
+        {"columns": {"x": {"type": "binary"}}, "person": {"one_row_each": True, "rows": 2}},
+        "rows can only be 1",
+    ),
     (
         {"columns": {"x": {"type": "integer", "low": 0.5, "high": 2}}, "person": {"id": "p"}},
         "whole",

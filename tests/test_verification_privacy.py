@@ -1,16 +1,18 @@
 """Privacy: exact probabilities over neighbours, frozen-noise neighbours, and the noise's law."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import binom, chi2
 
 from countwise.errors import CountwiseError
 from countwise.privacy.laws import Geometric, Laplace
 from countwise.verification import verify as boundary
 from countwise.verification.mechanisms import measure, simulate, visible, zero_sum
+from countwise.verification.partitions import most_rows
 from countwise.verification.request import make_request
 from verification.samples import SCHEMA, records, rows
 
@@ -198,6 +200,58 @@ def test_one_person_moves_one_partition(model, claim, family):
         counts = [np.bincount(each, minlength=5) for each in (before, after)]
         assert np.abs(counts[0] - counts[1]).sum() <= 2
     assert moved  # the test could have seen more
+
+
+def test_a_crowd_in_one_partition_is_that_partitions_error():
+    """A person with more rows than public numbers allow turns one partition, and no other."""
+    size, partitions = 1500, 12
+    schema = replace(SCHEMA, persons=700, rows_a_person=3)
+    request = make_request(
+        schema, model="y ~ x + a", claim="x > 0.5", epsilon=2, partitions=partitions
+    )
+    assert request.most_rows == (2 * 700 // 12 + 20) * 3
+    data, key = rows(size), bytes(range(16))
+    ids = [f"p{i % 700}" for i in range(size)]
+    unbounded = make_request(
+        SCHEMA, model="y ~ x + a", claim="x > 0.5", epsilon=2, partitions=partitions
+    )
+    before = boundary._outcomes(records(data, ids), request, key=key)
+    assert (before == boundary._outcomes(records(data, ids), unbounded, key=key)).all()
+    assert 2 not in before
+    for person in ("p0", "p1", "p2", "newcomer"):
+        for more in range(200, 501, 50):
+            extra = rows(more, seed=1)
+            new = {name: np.concatenate([column, extra[name]]) for name, column in data.items()}
+            after = boundary._outcomes(records(new, ids + [person] * more), request, key=key)
+            assert (before != after).sum() <= 1
+            assert (after[before != after] == 2).all() or more < 500
+        assert np.bincount(after, minlength=3)[2] == 1  # in the end it is too much
+
+
+def test_the_cap_is_exact():
+    """The last row allowed, and one more; rows that a filter leaves out count."""
+    schema = replace(SCHEMA, persons=40, rows_a_person=1)
+    request = make_request(
+        schema, model="y ~ x where age < 90", claim="x > -50", epsilon=2, partitions=20
+    )
+    most = request.most_rows
+    assert most == 24
+    for size, outcome in ((most, 0), (most + 1, 2)):
+        data = rows(size)
+        data["age"][-1] = 90
+        found = boundary._outcomes(records(data, ["p"] * size), request, key=bytes(16))
+        assert sorted(found.tolist()) == [outcome] + [2] * 19
+
+
+def test_luck_does_not_pass_the_cap():
+    """Persons who keep to their rows fill a partition past its cap less than once in 10^12."""
+    for persons in (40, 1500, 32_561, 10**7):
+        for partitions in {2, 5, 20, 50, 107, 1000, 10_000, persons // 14, persons // 2}:
+            if not 2 <= partitions <= min(10_000, persons // 2):
+                continue
+            most = most_rows(partitions=partitions, persons=persons, rows=3)
+            assert most % 3 == 0
+            assert binom.sf(most // 3, persons, 1 / partitions) < 1e-12
 
 
 def test_cutting_a_filtered_list_would_not_do():

@@ -1,13 +1,16 @@
 """countwise serve: the verification server."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json
 from countwise.errors import InputError
+
+if TYPE_CHECKING:
+    from countwise.server.config import Config
 
 EXAMPLE = "Example: countwise serve --state countwise-state --port 8430"
 ConfigFile = Annotated[
@@ -43,21 +46,31 @@ def serve(
     if only == "worker":
         start.run_worker(config)
         return
-    password = start.prepare(config)
-    start.place_example(config)
-    if json:
-        print_json({"port": config.port, "steward": start.STEWARD, "password": password})
-    elif password is not None:
-        out.print(f"First steward: {start.STEWARD}", markup=False)
-        out.print(f"Password, shown this once: {password}", markup=False, soft_wrap=True)
-    if only == "prepare":
-        return
-    if not json:
-        out.print(f"Serving at http://{config.host}:{config.port}", markup=False, soft_wrap=True)
     flags = {"config": config_file, "state": state, "database": database, "host": host}
     flags |= {"port": None if port is None else str(port)}
     given = [(f"--{name}", str(value)) for name, value in flags.items() if value is not None]
-    start.run_all(config, [word for pair in given for word in pair])
+    if only == "prepare":
+        _prepare(config, config.port, json)
+        return
+    with start.listen(config) as listening:
+        at = listening.getsockname()[1]
+        _prepare(config, at, json)
+        if not json:
+            out.print(f"Serving at http://{config.host}:{at}", markup=False, soft_wrap=True)
+        start.run_all(config, listening, [word for pair in given for word in pair])
+
+
+def _prepare(config: "Config", port: int, json: bool) -> None:
+    """Make what is missing; the first steward's password is shown this once."""
+    from countwise.server import start
+
+    password = start.prepare(config)
+    start.place_example(config)
+    if json:
+        print_json({"port": port, "steward": start.STEWARD, "password": password})
+    elif password is not None:
+        out.print(f"First steward: {start.STEWARD}", markup=False)
+        out.print(f"Password, shown this once: {password}", markup=False, soft_wrap=True)
 
 
 def needs_server() -> None:

@@ -6,7 +6,7 @@ from fastapi import Header
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from countwise.server.views import Ask
+from countwise.server.asks import Ask
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 MaybeName = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._-]{0,63})?$")]

@@ -34,81 +34,59 @@ status, message)`. Times are seconds of the epoch; amounts of ε are exact decim
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
 from countwise.errors import InputError
 from countwise.privacy.ledger import Ledger, in_epsilon, micro
 from countwise.privacy.ledger import Scope as Account
-from countwise.privacy.storage import reading, writing
+from countwise.privacy.storage import reading
 from countwise.progress import silent
 from countwise.server import accounts, jobs
-from countwise.server.accounts import Actor, SignedIn
+from countwise.server.accounts import Actor
+from countwise.server.asks import Ask, read_ask
+from countwise.server.chances import chances
 from countwise.server.config import Config, Dataset
 from countwise.server.events import note
 from countwise.server.failpoints import failpoint
-from countwise.server.refusals import Conflict, Forbidden, NotThere
-from countwise.server.tables import access, answers, api_keys, members
+from countwise.server.own_account import OwnAccount
+from countwise.server.refusals import Conflict, NotThere
+from countwise.server.tables import access, answers, members
 from countwise.server.tables import jobs as job_table
 from countwise.server.views import (
-    Ask,
     BalanceView,
     DatasetView,
     JobView,
-    KeyView,
-    NewKeyView,
     PlanView,
-    PowerView,
     RehearsalView,
     balance_view,
     dataset_view,
     job_view,
-    key_view,
-    read_ask,
 )
 from countwise.verification.answer import Answer, reading_of, recompute
 from countwise.verification.canonical import query_hash
 from countwise.verification.design import design
 from countwise.verification.formula import parse_model
-from countwise.verification.planner import Setting, power, rehearse
+from countwise.verification.planner import rehearse
 from countwise.verification.receipt import read_key, sign
 from countwise.verification.records import read_records
 from countwise.verification.request import Request
 
-DISTANCES = (1.0, 2.0, 4.0, 8.0)
 MOST_REHEARSALS = 20
 LONGEST_KEY = 100
 
 
-class Service:
+class Service(OwnAccount):
     """What an analyst may do."""
 
     def __init__(self, config: Config, engine: sa.Engine) -> None:
-        self.config, self.engine, self.ledger = config, engine, Ledger(engine)
+        super().__init__(config, engine)
+        self.ledger = Ledger(engine)
         self._rehearsing = threading.Semaphore(2)
         self.signing_key = read_key(config.signing_key)
-
-    def sign_in(self, name: str, password: str, address: str) -> SignedIn:
-        """A session for the right name and password."""
-        made = accounts.sign_in(self.engine, self.config, name, password, address)
-        note(self.engine, name, "signed in")
-        return made
-
-    def sign_out(self, token: str) -> None:
-        """End a session."""
-        accounts.sign_out(self.engine, token)
-
-    def change_password(self, actor: Actor, old: str, new: str) -> None:
-        """Another password, for whoever knows the old one; all sessions end."""
-        if not actor.in_session:
-            raise Forbidden("a password is changed by a person who signed in.")
-        accounts.change_password(self.engine, self.config, actor.name, old, new)
-        note(self.engine, actor.name, "changed password")
 
     def datasets(self, actor: Actor) -> list[DatasetView]:
         """The data sets the actor may use."""
@@ -169,7 +147,7 @@ class Service:
             allowed=all(each.left >= cost for each in balances),
             budgets=tuple(map(balance_view, balances)),
             outcomes=request.claim.outcomes,
-            power=_power(request),
+            power=chances(request),
         )
 
     def rehearse(self, actor: Actor, ask: Ask, repetitions: int = 1) -> RehearsalView:
@@ -249,31 +227,6 @@ class Service:
         }
         return sign(fields, self.signing_key)
 
-    def keys(self, actor: Actor) -> list[KeyView]:
-        """The actor's API keys."""
-        actor.need("read")
-        mine = sa.select(api_keys).where(api_keys.c.user == actor.name)
-        with reading(self.engine) as connection:
-            return [key_view(row) for row in connection.execute(mine.order_by(api_keys.c.created))]
-
-    def new_key(
-        self, actor: Actor, label: str, scopes: Sequence[str], days: float | None = None
-    ) -> NewKeyView:
-        """A new API key; made by a person who signed in, not with another key."""
-        if not actor.in_session:
-            raise Forbidden("a key is made by a person who signed in.")
-        with writing(self.engine) as connection:
-            identity, key = accounts.new_key(connection, actor, label, list(scopes), days)
-            note(connection, actor.name, "made key", identity)
-        return NewKeyView(id=identity, key=key)
-
-    def revoke_key(self, actor: Actor, key: str) -> None:
-        """End one of the actor's keys."""
-        if not actor.in_session:
-            raise Forbidden("a key is revoked by a person who signed in.")
-        accounts.revoke_key(self.engine, key, user=actor.name)
-        note(self.engine, actor.name, "revoked key", key)
-
     def _dataset(self, actor: Actor, name: str) -> Dataset:
         actor.need("read")
         mine = sa.select(access).where(access.c.user == actor.name, access.c.dataset == name)
@@ -317,28 +270,3 @@ JOBS = sa.select(
         for name in ("dataset", "version", "query", "state", "slot", "noisy", "place", "entry_hash")
     ),
 ).join(answers, answers.c.id == job_table.c.answer)
-
-
-def _power(request: Request) -> tuple[PowerView, ...]:
-    if request.claim.cuts:
-        return ()
-    setting = Setting(
-        partitions=request.partitions,
-        epsilon=request.epsilon,
-        mechanism=request.mechanism,
-        alpha=request.alpha,
-    )
-    repetitions = max(100, min(1000, 100_000 // request.partitions))
-    found = (
-        power(setting, distance=each, repetitions=repetitions, rng=np.random.default_rng(0))
-        for each in DISTANCES
-    )
-    return tuple(
-        PowerView(
-            distance=each.distance,
-            supported=each.supported,
-            contradicted=each.contradicted,
-            undecided=each.undecided,
-        )
-        for each in found
-    )

@@ -95,6 +95,8 @@ def run_web(config: Config) -> None:
     from countwise.server.warming import warm_up
 
     check_ready(config)
+    given = os.environ.get(SOCKET)
+    listening = socket.socket(fileno=int(given)) if given else listen(config)
     shut = False
     if config.isolation:
         warm_up()
@@ -107,12 +109,10 @@ def run_web(config: Config) -> None:
             "--only web as a user who may not read them; or set isolation = false."
         )
     app = create_app(config)
-    log("web ready", files_shut=int(shut))
+    log("web ready", port=listening.getsockname()[1], files_shut=int(shut))
     server = uvicorn.Server(
         uvicorn.Config(
             app,
-            host=config.host,
-            port=config.port,
             log_config=None,
             access_log=False,
             server_header=False,
@@ -121,8 +121,7 @@ def run_web(config: Config) -> None:
             timeout_keep_alive=30,
         )
     )
-    given = os.environ.get(SOCKET)
-    server.run(sockets=[socket.socket(fileno=int(given))] if given else None)
+    server.run(sockets=[listening])
 
 
 def _public(config: Config) -> list[Path]:
@@ -144,10 +143,20 @@ def run_worker(config: Config) -> None:
     worker.run(config)
 
 
-def run_all(config: Config, arguments: list[str]) -> None:
+def listen(config: Config) -> socket.socket:
+    """A socket at the configured address, or a refusal; port 0 takes a free one."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    try:
+        return socket.create_server((config.host, config.port), family=family, backlog=1024)
+    except OSError as problem:
+        raise ConfigError(
+            f"can not listen at {config.host}, port {config.port}: {problem.strerror}. To fix, "
+            "choose another --host or --port (0 takes a free port)."
+        ) from None
+
+
+def run_all(config: Config, listening: socket.socket, arguments: list[str]) -> None:
     """Web processes and workers, started anew when they end, until told to stop."""
-    listening = socket.create_server((config.host, config.port), backlog=1024)
-    port = listening.getsockname()[1]
     commands = ["web"] * config.web_processes + ["worker"] * config.workers
     running: dict[int, tuple[subprocess.Popen[bytes], float]] = {}
     stopping = False
@@ -169,7 +178,7 @@ def run_all(config: Config, arguments: list[str]) -> None:
         )
         running[place] = process, time.monotonic()
 
-    log("serving", host=config.host, port=port)
+    log("serving", host=config.host, port=listening.getsockname()[1])
     for place in range(len(commands)):
         launch(place)
     refused = None

@@ -1,15 +1,10 @@
-"""What a steward may do: accounts, access, budgets, keys, and reading the logs."""
-
-import csv
-import io
-from dataclasses import asdict, fields
-from typing import Any
+"""What a steward may do: accounts, access, budgets, keys; reading the logs is `Histories`."""
 
 import sqlalchemy as sa
 
 from countwise.errors import InputError
 from countwise.privacy.epsilon import exact
-from countwise.privacy.ledger import MICRO, SCOPES, Entry, Ledger, micro
+from countwise.privacy.ledger import MICRO, SCOPES, Ledger, micro
 from countwise.privacy.ledger import Scope as Account
 from countwise.privacy.ledger import entries as entry_table
 from countwise.privacy.storage import reading, writing
@@ -17,33 +12,30 @@ from countwise.server import accounts
 from countwise.server.accounts import NAME, Actor
 from countwise.server.config import Config
 from countwise.server.events import note
+from countwise.server.histories import MOST_ROWS, Histories
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.service import JOBS
-from countwise.server.tables import access, api_keys, audit, members, sessions, users
+from countwise.server.tables import access, api_keys, members, sessions, users
 from countwise.server.tables import jobs as job_table
 from countwise.server.views import (
     BalanceView,
     DatasetView,
-    EntryView,
-    EventView,
     JobView,
     KeyView,
     UserView,
     balance_view,
     dataset_view,
-    entry_view,
     job_view,
     key_view,
 )
 
-MOST_ROWS = 10_000
 
-
-class Stewardship:
+class Stewardship(Histories):
     """A steward's part of the service; every method refuses whoever is not one."""
 
     def __init__(self, config: Config, engine: sa.Engine) -> None:
-        self.config, self.engine, self.ledger = config, engine, Ledger(engine)
+        super().__init__(engine)
+        self.config, self.ledger = config, Ledger(engine)
 
     def users(self, actor: Actor) -> list[UserView]:
         """All accounts."""
@@ -176,66 +168,6 @@ class Stewardship:
         with reading(self.engine) as connection:
             return [job_view(row) for row in connection.execute(query)]
 
-    def events(
-        self,
-        actor: Actor,
-        *,
-        by: str = "",
-        event: str = "",
-        subject: str = "",
-        since: float | None = None,
-        until: float | None = None,
-        limit: int = 200,
-    ) -> list[EventView]:
-        """The audit log, the newest first, of one person, kind, subject or time."""
-        actor.need("steward")
-        query = sa.select(audit)
-        for column, value in (("actor", by), ("event", event), ("subject", subject)):
-            if value:
-                query = query.where(audit.c[column] == value)
-        if since is not None:
-            query = query.where(audit.c.at >= since)
-        if until is not None:
-            query = query.where(audit.c.at < until)
-        query = query.order_by(audit.c.id.desc()).limit(max(1, min(limit, MOST_ROWS)))
-        with reading(self.engine) as connection:
-            return [EventView(**row) for row in connection.execute(query).mappings()]
-
-    def export(self, actor: Actor, **which: Any) -> str:
-        """The same as CSV text; a cell that a spreadsheet would run is quoted away."""
-        rows = self.events(actor, **which | {"limit": MOST_ROWS})
-        note(self.engine, actor.name, "exported audit log")
-        out = io.StringIO()
-        writer = csv.writer(out)
-        writer.writerow([each.name for each in fields(EventView)])
-        for row in rows:
-            writer.writerow(map(_cell, asdict(row).values()))
-        return out.getvalue()
-
-    def entries(
-        self,
-        actor: Actor,
-        *,
-        user: str = "",
-        dataset: str = "",
-        project: str = "",
-        kind: str = "",
-        after: int = 0,
-        limit: int = 200,
-    ) -> list[EntryView]:
-        """Entries of the ledger in their order, of one account or kind."""
-        actor.need("steward")
-        query = sa.select(entry_table).where(entry_table.c.seq > after)
-        for name, value in (("user", user), ("dataset", dataset), ("project", project)):
-            if value:
-                query = query.where(entry_table.c[name] == value)
-        if kind:
-            query = query.where(entry_table.c.kind == kind)
-        query = query.order_by(entry_table.c.seq).limit(max(1, min(limit, MOST_ROWS)))
-        with reading(self.engine) as connection:
-            rows = connection.execute(query).mappings()
-            return [entry_view(Entry(**row)) for row in rows]
-
     def _budget(
         self,
         actor: Actor,
@@ -275,8 +207,3 @@ class Stewardship:
                 connection.execute(sa.delete(table).where(row))
             event = f"{'gave' if wanted else 'took'} {column}"
             note(connection, actor.name, event, user, **{column: value})
-
-
-def _cell(value: object) -> object:
-    text = str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else value

@@ -1,14 +1,13 @@
 """What the server says, as typed data; the JSON of the API is these fields."""
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from countwise.privacy.ledger import Balance, Book, Entry, in_epsilon
+from countwise.server.asks import Ask, stored_ask
 from countwise.server.config import Dataset
 from countwise.server.jobs import BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
-from countwise.verification.request import Request, make_request
 
 Status = Literal["queued", "running", "answered", "failed", "cancelled"]
 STATUS: dict[str, Status] = {
@@ -53,21 +52,6 @@ class DatasetView:
     persons: int | None
     columns: tuple[ColumnView, ...]
     budget: BalanceView
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ask:
-    """A claim about a model of a data set, and what it may cost."""
-
-    dataset: str
-    model: str
-    claim: str
-    epsilon: str
-    partitions: int = 50
-    family: str = "ols"
-    mechanism: str = "lattice"
-    alpha: tuple[float, ...] = (1.0,)
-    project: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,26 +170,6 @@ class HealthView:
     database: bool
     workers: int
     version: str
-
-
-def read_ask(ask: Ask, known: Dataset) -> Request:
-    """The checked request of what is asked; a refusal depends on it and the schema alone."""
-    return make_request(
-        known.schema,
-        model=ask.model,
-        claim=ask.claim,
-        epsilon=ask.epsilon,
-        partitions=ask.partitions,
-        family=ask.family,
-        mechanism=ask.mechanism,
-        alpha=ask.alpha,
-    )
-
-
-def stored_ask(text: str) -> Ask:
-    """What was asked, as it was stored."""
-    fields = json.loads(text)
-    return Ask(**fields | {"alpha": tuple(fields["alpha"])})
 
 
 def job_view(row: Any) -> JobView:

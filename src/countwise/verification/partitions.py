@@ -15,7 +15,8 @@ The key is drawn from the operating system for every query and forgotten with it
   would repeat the luck of one partition.
 * Nothing is stored that could be lost.
 
-Partition sizes vary like a multinomial draw. Balancing them would let one person move others.
+Partition sizes vary like a multinomial draw. Balancing them would let one person move others. A
+partition larger than public numbers allow is an error, so that they bound what fitting takes.
 """
 
 import os
@@ -28,6 +29,9 @@ from countwise.kernels.keyed_hash import ByteArray, hashes, shares
 
 LARGEST = 10_000
 KEY_BYTES = 16
+SHARES, MORE_PERSONS = 2, 20  # by luck a partition exceeds both less than once in 10^12
+ROWS_A_PERSON = 1000  # where the schema does not say
+ROWS_OF_ALL = 200_000_000  # where it does not say how many persons there are
 
 
 def fresh_key() -> bytes:
@@ -42,6 +46,22 @@ def assign(data: ByteArray, offsets: IntArray, *, partitions: int, key: bytes) -
     shares(hashed, partitions, out)
     out[np.diff(offsets) == 0] = -1
     return out
+
+
+def most_rows(*, partitions: int, persons: int | None, rows: int | None) -> int:
+    """How many rows a partition may have, from public numbers alone.
+
+    Two shares of the persons and 20 more, with the rows a person that the schema promises.
+    """
+    if persons is None:
+        return SHARES * ROWS_OF_ALL // partitions
+    return (SHARES * persons // partitions + MORE_PERSONS) * (rows or ROWS_A_PERSON)
+
+
+def within(groups: IntArray, *, partitions: int, most: int) -> IntArray:
+    """The same, with -1 for all rows of a partition that has more than so many."""
+    crowded = np.bincount(groups + 1, minlength=partitions + 1)[1:] > most
+    return np.where(crowded[groups], -1, groups)
 
 
 def persons(data: ByteArray, offsets: IntArray) -> int:

@@ -22,7 +22,7 @@ from countwise.verification.design import Design, design
 from countwise.verification.fits import FAMILIES, Family, check_response
 from countwise.verification.formula import Model, parse_model
 from countwise.verification.grammar import Name
-from countwise.verification.partitions import LARGEST
+from countwise.verification.partitions import LARGEST, most_rows
 from countwise.verification.quantities import Quantities
 from countwise.verification.rules import refuse_hopeless
 from countwise.verification.schema import Schema
@@ -48,6 +48,14 @@ class Request:
     def columns(self) -> frozenset[str]:
         """The columns of the data that are read."""
         return self.model.columns | {each.column for each in self.claim.periods}
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows a partition may have; one with more is an error."""
+        schema = self.schema
+        return most_rows(
+            partitions=self.partitions, persons=schema.persons, rows=schema.rows_a_person
+        )
 
 
 def make_request(

@@ -55,11 +55,15 @@ class Column:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """Columns by name, how a person is known, and how many there are if that is public."""
+    """Columns by name, how a person is known, and, if public, how many there are.
+
+    `rows_a_person` is what a person has at most, or should have: nobody is refused for more.
+    """
 
     columns: Mapping[str, Column]
     person_id: str | None
     persons: int | None = None
+    rows_a_person: int | None = None
     title: str = ""
 
     def column(self, name: str, *, what: str) -> Column:
@@ -105,16 +109,17 @@ def schema_from_dict(data: Mapping[str, Any], *, where: str = "schema") -> Schem
     if not columns:
         raise SchemaError(f"{where}: no columns. To fix, add a table such as [columns.age].")
     person = _table(data, "person", where=where)
-    _only(person, ("id", "one_row_each", "count"), where=f"{where}, [person]")
+    _only(person, ("id", "one_row_each", "count", "rows"), where=f"{where}, [person]")
     identity, each = person.get("id"), person.get("one_row_each", False)
     if (identity is None) is not (each is True):
         raise SchemaError(
             f'{where}, [person]: say how a person is known, either id = "column" or '
             "one_row_each = true (every row is another person)."
         )
-    count = person.get("count")
-    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 2):
-        raise SchemaError(f"{where}, [person]: count must be a whole number of 2 or more.")
+    count = _number(person, "count", least=2, where=where)
+    rows = _number(person, "rows", least=1, where=where)
+    if each is True and rows not in (None, 1):
+        raise SchemaError(f"{where}, [person]: with one_row_each rows can only be 1, got {rows}.")
     return Schema(
         columns={
             name: _column(name, facts, where=f"{where}, [columns.{name}]")
@@ -122,8 +127,18 @@ def schema_from_dict(data: Mapping[str, Any], *, where: str = "schema") -> Schem
         },
         person_id=None if identity is None else str(identity),
         persons=count,
+        rows_a_person=1 if each is True else rows,
         title=str(data.get("title", "")),
     )
+
+
+def _number(person: Mapping[str, Any], key: str, *, least: int, where: str) -> int | None:
+    found = person.get(key)
+    if found is None:
+        return None
+    if not isinstance(found, int) or isinstance(found, bool) or found < least:
+        raise SchemaError(f"{where}, [person]: {key} must be a whole number of {least} or more.")
+    return found
 
 
 def _column(name: str, facts: Any, *, where: str) -> Column:

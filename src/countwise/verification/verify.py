@@ -15,7 +15,7 @@ from countwise.progress import Tell, silent
 from countwise.verification.arithmetic import values
 from countwise.verification.fits import Fits, fit
 from countwise.verification.mechanisms import measure
-from countwise.verification.partitions import LARGEST, assign, fresh_key, persons
+from countwise.verification.partitions import LARGEST, assign, fresh_key, persons, within
 from countwise.verification.quantities import Periods
 from countwise.verification.records import Records
 from countwise.verification.request import Request
@@ -61,6 +61,7 @@ def _outcomes(
         share = persons(data, offsets) / request.schema.persons
         partitions = min(max(round(partitions * share), 2), LARGEST)
     groups = assign(data, offsets, partitions=partitions, key=key)
+    groups = within(groups, partitions=partitions, most=request.most_rows)
     tell(STAGES[1])
     kept = np.flatnonzero(_complete(columns, groups, request))
     rows = {name: columns[name][kept] for name in request.columns}

@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from countwise.errors import BudgetError, InputError
 from countwise.reports.verification import charts
 from countwise.server.accounts import Actor
+from countwise.server.asks import Ask
 from countwise.server.bodies import MaybeName, PathName
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.pages.claimform import (
@@ -23,7 +24,6 @@ from countwise.server.pages.claimform import (
 from countwise.server.pages.shell import Posted, by_htmx, see, show, word
 from countwise.server.refusals import Conflict, NotThere, TooMany
 from countwise.server.service import Service
-from countwise.server.views import Ask
 from countwise.verification.answer import recompute
 
 router = APIRouter()

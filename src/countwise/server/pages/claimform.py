@@ -10,9 +10,9 @@ from math import isfinite
 from starlette.datastructures import FormData
 
 from countwise.errors import CountwiseError, InputError
+from countwise.server.asks import Ask
 from countwise.server.pages.shell import word
 from countwise.server.refusals import NotThere, TooMany
-from countwise.server.views import Ask
 
 FIELDS = {
     "dataset": "",

@@ -1,0 +1,35 @@
+"""The chances of the verdicts before a claim is paid for, by simulation without data."""
+
+import numpy as np
+
+from countwise.server.views import PowerView
+from countwise.verification.planner import Setting, power
+from countwise.verification.request import Request
+
+DISTANCES = (1.0, 2.0, 4.0, 8.0)
+
+
+def chances(request: Request) -> tuple[PowerView, ...]:
+    """The chances at some distances from the threshold; none for a claim with cuts."""
+    if request.claim.cuts:
+        return ()
+    setting = Setting(
+        partitions=request.partitions,
+        epsilon=request.epsilon,
+        mechanism=request.mechanism,
+        alpha=request.alpha,
+    )
+    repetitions = max(100, min(1000, 100_000 // request.partitions))
+    found = (
+        power(setting, distance=each, repetitions=repetitions, rng=np.random.default_rng(0))
+        for each in DISTANCES
+    )
+    return tuple(
+        PowerView(
+            distance=each.distance,
+            supported=each.supported,
+            contradicted=each.contradicted,
+            undecided=each.undecided,
+        )
+        for each in found
+    )
