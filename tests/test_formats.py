@@ -268,7 +268,7 @@ def test_convert_and_release_speak_the_same_formats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("r", "-o", "x.csv"), "--to must be one of wide, sdmx, xlsx"),
+        (("r", "-o", "x.csv"), "add --to with one of wide, sdmx, xlsx"),
         (("r", "-o", "x.csv", "--to", "pdf"), "--to must be one of"),
         (("nowhere", "-o", "x.xlsx"), "is not a release"),
         (("r", "-o", "x.csv", "--to", "sdmx"), "can not be an SDMX code"),
