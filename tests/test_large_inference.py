@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,16 +68,8 @@ def test_windows_grow_where_parts_and_totals_disagree(tmp_path: Path) -> None:
         Confidential(hierarchy, np.array([5, 5, 5, 5])), cw.Plan(epsilon=30, by=("a", "b"))
     )
     noisy = (np.array([29]), np.array([19, 10]), np.array([5, 5, 5, 5]))
-    measurements = type(release.measurements)(
-        hierarchy=hierarchy, laws=release.measurements.laws, noisy=noisy
-    )
-    type(release)(
-        plan=release.plan,
-        budget=release.budget,
-        measurements=measurements,
-        counts=release.counts,
-        tie_key=release.tie_key,
-    ).save(tmp_path / "release")
+    measurements = replace(release.measurements, noisy=noisy)
+    replace(release, measurements=measurements).save(tmp_path / "release")
     large = read_large_release(tmp_path / "release", most=2)
     assert large is not None
     (tmp_path / "parts").mkdir()
