@@ -16,8 +16,7 @@ from countwise.errors import BudgetError, InputError, PlanError, StorageError
 from countwise.privacy.chain import check
 from countwise.privacy.ledger import AFTER, KINDS, Ledger, in_epsilon, metadata, micro
 from countwise.privacy.storage import open_engine
-
-ACCOUNTS = {"user": "ann", "dataset": "workers", "project": "pay"}
+from crowds import ACCOUNTS, crowd, try_charge
 
 
 def new_ledger(url, caps=10_000_000, **how):
@@ -40,15 +39,6 @@ def ledger(database):
 def finding(ledger, **how):
     with ledger.reading() as book:
         return check(book.all(), **how)
-
-
-def try_charge(ledger, amount=1_000_000):
-    try:
-        with ledger.writing() as book:
-            book.reserve(uuid4().hex, amount, ACCOUNTS)
-    except BudgetError:
-        return False
-    return True
 
 
 def test_micro_rounds_up():
@@ -132,17 +122,10 @@ def test_two_hundred_threads_and_a_budget_for_ten(ledger):
     assert set(found.spent.values()) == {10_000_000}
 
 
-def _crowd(url, size, results):
-    ledger = Ledger(open_engine(url))
-    with ThreadPoolExecutor(20) as pool:
-        results.put(sum(pool.map(lambda _: try_charge(ledger), range(size))))
-    ledger.engine.dispose()
-
-
 def test_two_processes_and_a_budget_for_ten(ledger, database):
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    crowds = [context.Process(target=_crowd, args=(database, 100, results)) for _ in range(2)]
+    crowds = [context.Process(target=crowd, args=(database, 100, results)) for _ in range(2)]
     for each in crowds:
         each.start()
     assert sum(results.get(timeout=120) for _ in crowds) == 10
