@@ -106,7 +106,7 @@ def infer(
 
     Of a large release every node's best value and range are written to --out, in pieces.
     """
-    outputs = _outputs(file, page, draws_out, overwrite=overwrite)
+    outputs = _outputs(file, page, draws_out, data_set=bool(engine), overwrite=overwrite)
     check_interval(level, interval)
     one_of(method, METHODS, what="--method")
     one_of(source, SOURCES, what="--from")
@@ -158,11 +158,11 @@ def infer(
 
 
 def _outputs(
-    file: Path | None, page: Path | None, draws: Path | None, *, overwrite: bool
+    file: Path | None, page: Path | None, draws: Path | None, *, data_set: bool, overwrite: bool
 ) -> list[Path]:
-    """What is to be written, refused before any work is done."""
+    """What is to be written, refused before any work is done; a data set is a folder."""
     for path, option, endings in (
-        (file, "--out", (".csv", ".parquet")),
+        (None if data_set else file, "--out", (".csv", ".parquet")),
         (page, "--page", (".html", ".htm")),
         (draws, "--draws-out", (".npz",)),
     ):
