@@ -65,7 +65,7 @@ def test_a_release_folder_with_all_outputs(folder: Path, tmp_path: Path) -> None
 
 
 def test_counts_alone_say_less_than_noisy_counts(tmp_path: Path) -> None:
-    """Where the noise happens to be zero; on average it is so, and by chance it can be otherwise."""
+    """Where the noise happens to be zero: so it is on average, and not always by chance."""
     cells = np.arange(6) * 10
     made = release(Confidential(tree(2, 3), cells), cw.Plan(epsilon=3, adjust="mode"))
     noisy = made.hierarchy.sums(cells)
