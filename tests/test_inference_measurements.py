@@ -29,6 +29,7 @@ from countwise.sumproduct.priors import (
 from countwise.sumproduct.tree import solve
 from countwise.tables.confidential import Confidential
 from countwise.tables.reading import read_public_counts
+from needs import needs
 from posteriors import sum_grid
 
 NORTH_CAROLINA = Path(__file__).parents[2] / "shared/data/nc_tracts_2020.csv"
@@ -218,8 +219,8 @@ def test_noisy_counts_that_contradict_each_other() -> None:
     assert post.node("total").mean == pytest.approx(300, abs=1.0)
 
 
-@pytest.mark.skipif(not NORTH_CAROLINA.exists(), reason="the shared data are not here")
 def test_every_node_of_north_carolina() -> None:
+    needs(NORTH_CAROLINA.exists(), "the shared data beside the project")
     by = ["state", "county", "tract", "race"]
     hierarchy, cells = read_public_counts(NORTH_CAROLINA, by=by, count="count")
     law = Geometric(scale=Fraction(1))
