@@ -175,6 +175,12 @@ HARD = {
         np.array([1e-200, 0.0, 1e-290]),
         0,
     ),
+    "steep coupling far from the weights": Case(
+        [np.array([1.0, *[1e-300] * 6, 1e-7, 1e-8])] * 3,
+        np.array([0, 4, 0]),
+        np.array([1e-29] * 24 + [1.0]),
+        4,
+    ),
 }
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import countwise as cw
 from countwise.examples import clinics
+from countwise.pages.bars import bars
 from countwise.reports.posterior import posterior_page
 from countwise.reports.release import release_page
 from needs import chromium
@@ -118,6 +119,14 @@ def test_curves_are_told_apart_without_colour(pages: dict[str, Path], browser: B
     assert len(drawn) == 10
     assert len(set(drawn)) == 5
     page.context.close()
+
+
+def test_bars_of_every_so_many_numbers_are_named_by_them() -> None:
+    drawn = bars(10, [0.1, 0.3, 0.2], step=50, title="a", axis="b", marked=110)
+    for words in ("from 10 to 110, the highest at 60", "10: 0.1000", "60: 0.3000", "110: 0.2000"):
+        assert words in drawn
+    assert 'text-anchor="middle">50<' in drawn
+    assert 'x1="80.33%"' in drawn
 
 
 LONG = ("Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", "x", '<b>&amp;</b> a "label"')

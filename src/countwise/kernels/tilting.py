@@ -12,6 +12,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import inner
 
 STEEPEST = 1500.0  # largest tilt: turns the range of a float64 upside down, twice
+FINEST = 1e-9  # tilts are not told apart further
 
 
 class Problem(NamedTuple):
@@ -124,13 +125,13 @@ def balance(problem: Problem) -> float:
     active, gap, slope = central(problem)
     theta, below, above = 0.0, -STEEPEST, STEEPEST
     for _ in range(200):
-        if gap * gap <= 0.25 * slope or slope == 0.0:
+        if gap * gap <= 0.25 * slope or above - below <= FINEST:
             break
         if gap > 0.0:
             above = theta
         else:
             below = theta
-        theta -= gap / slope
+        theta = theta - gap / slope if slope > 0.0 else STEEPEST
         if not below < theta < above:
             theta = 0.5 * (below + above)
         gap, slope = imbalance(problem, active, theta)

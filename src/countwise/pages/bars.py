@@ -4,34 +4,41 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from countwise.pages.charts import fitting_ticks, round_ticks, tick_text
+from countwise.pages.charts import fitting_ticks, round_ticks, share, tick
 from countwise.pages.page import render
 
 HEIGHT, TOP, BASE = 180, 8, 140
 WIDTH = 170  # pixels of the narrowest such chart
+BAR = 0.82  # share of its place that a bar fills
 
 
 def bars(
-    low: int, chances: Sequence[float], *, title: str, axis: str, marked: int | None = None
+    low: int,
+    chances: Sequence[float],
+    *,
+    title: str,
+    axis: str,
+    step: int = 1,
+    marked: int | None = None,
 ) -> Markup:
-    """P(low), P(low + 1), … as bars; a line marks one value, such as the released one."""
+    """P(low), P(low + step), … as bars; a line marks one value, such as the released one."""
     most = max(chances)
-    step = 100 / len(chances)
-    span = BASE - TOP
+    span, pace = BASE - TOP, 100 / len(chances)
+    last = low + step * (len(chances) - 1)
+    start, stop = low - BAR / 2 * step, last + (1 - BAR / 2) * step
     columns = [
         {
-            "x": round(i * step, 2),
+            "x": round(i * pace, 2),
             "y": round(TOP + span * (1 - p / most), 2),
-            "width": round(step * 0.82, 2),
+            "width": round(pace * BAR, 2),
             "height": round(span * p / most, 2),
-            "words": f"{low + i:,}: {p:.4f}",
+            "words": f"{low + i * step:,}: {p:.4f}",
         }
         for i, p in enumerate(chances)
     ]
-    last = low + len(chances) - 1
     ticks = [
-        {"x": round((value - low + 0.41) * step, 2), "text": tick_text(value)}
-        for value in fitting_ticks(low, max(last, low + 1), width=WIDTH)
+        tick(value, start, stop, width=WIDTH)
+        for value in fitting_ticks(start, stop, width=WIDTH)
         if value == int(value) and low <= value <= last
     ]
     heights = [
@@ -39,7 +46,7 @@ def bars(
         for value in round_ticks(0.0, most, about=3)
     ]
     inside = marked is not None and low <= marked <= last
-    likeliest = low + max(range(len(chances)), key=chances.__getitem__)
+    likeliest = low + step * max(range(len(chances)), key=chances.__getitem__)
     return Markup(
         render(
             "bars.html",
@@ -49,7 +56,7 @@ def bars(
             columns=columns,
             ticks=ticks,
             heights=heights,
-            mark=round((marked - low + 0.41) * step, 2) if inside and marked is not None else None,
+            mark=share(marked, start, stop) if inside and marked is not None else None,
             height=HEIGHT,
             base=BASE,
             top=TOP,

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, floor, log10
 
 from markupsafe import Markup
 
 from countwise.pages.page import render
 
-NARROW = 330  # pixels of a chart on a phone
+NARROW = 260  # pixels of a chart on the smallest phone
 LETTER, GAP = 7.5, 14.0  # pixels of a digit, and between two labels
 
 
@@ -42,7 +43,7 @@ def intervals(rows: Sequence[Interval], *, title: str, axis: str) -> Markup:
         }
         for row in rows
     ]
-    ticks = [{"x": x(value), "text": tick_text(value)} for value in fitting_ticks(low, high)]
+    ticks = [tick(value, low, high) for value in fitting_ticks(low, high)]
     return Markup(render("intervals.html", title=title, axis=axis, marks=marks, ticks=ticks))
 
 
@@ -61,14 +62,38 @@ def tick_text(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:,g}"
 
 
+@dataclass(frozen=True)
+class Tick:
+    """A number under an axis: its place in percent, its text, and which part of that is there."""
+
+    x: float
+    text: str
+    anchor: str
+
+
+def tick(value: float, low: float, high: float, *, width: int = NARROW) -> Tick:
+    """A number under an axis, its text kept inside the picture where that is narrowest."""
+    x, text = share(value, low, high), tick_text(value)
+    half, at = len(text) * LETTER / 2, x * width / 100
+    anchor = "start" if at < half - GAP else "end" if at > width - half + GAP else "middle"
+    return Tick(x, text, anchor)
+
+
 def fitting_ticks(low: float, high: float, *, width: int = NARROW) -> list[float]:
     """Round numbers that cover a range, few enough for their labels to stand side by side."""
     for about in (6, 5, 4, 3, 2, 1):
         ticks = round_ticks(low, high, about=about)
-        letters = sum(len(tick_text(tick)) for tick in ticks)
-        if letters * LETTER + len(ticks) * GAP <= width:
+        ends = [_ends(tick(each, low, high, width=width), width) for each in ticks]
+        if all(a[1] + GAP <= b[0] for a, b in pairwise(ends)):
             return ticks
     return ticks[len(ticks) // 2 :][:1]
+
+
+def _ends(label: Tick, width: int) -> tuple[float, float]:
+    """Where the text of a label begins and ends, in pixels."""
+    long = len(label.text) * LETTER
+    before = {"start": 0.0, "middle": 0.5, "end": 1.0}[label.anchor] * long
+    return label.x * width / 100 - before, label.x * width / 100 - before + long
 
 
 def round_ticks(low: float, high: float, *, about: int = 6) -> list[float]:

@@ -74,10 +74,11 @@ def pictures(posterior: Posterior) -> list[dict[str, Any]]:
     found = []
     for level, place in [(0, 0), *first]:
         node = posterior.node_at(level, place)
-        low, chances = bulk(node)
+        seen = bulk(node)
         chart = bars(
-            low,
-            chances,
+            seen.start,
+            [node.pmf(x) for x in seen],
+            step=seen.step,
             title=f"Probabilities of the true count of {node.path}",
             axis="true count",
             marked=node.released,
@@ -86,12 +87,10 @@ def pictures(posterior: Posterior) -> list[dict[str, Any]]:
     return found
 
 
-def bulk(law: Law) -> tuple[int, list[float]]:
-    """The part of a law that can be seen, at most 120 bars."""
+def bulk(law: Law) -> range:
+    """The numbers of a law that can be seen, or every so many of them: at most 120."""
     low, high = law.interval(0.999, kind="central")
-    step = max(1, -(-(high - low + 1) // 120))
-    values = [law.pmf(x) for x in range(low, high + 1, step)]
-    return low, values if step == 1 else values[:120]
+    return range(low, high + 1, -(-(high - low + 1) // 120))
 
 
 def parts_to_open(hierarchy: Hierarchy) -> set[tuple[int, int]]:
