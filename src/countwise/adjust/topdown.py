@@ -1,8 +1,6 @@
 """Walking a tree from the root to the cells, parents in parallel."""
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +11,7 @@ from countwise.kernels.apportion import apportion_children, last_ranks, random_r
 from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import floors
+from countwise.threads import run_tasks
 
 NODES_A_TASK = 1 << 16
 
@@ -96,13 +95,3 @@ def task_bounds(offsets: IntArray) -> list[int]:
     marks = np.arange(0, offsets[-1], NODES_A_TASK)
     bounds = np.unique(np.searchsorted(offsets[:-1], marks, side="left"))
     return [*(int(b) for b in bounds if b < len(offsets) - 1), len(offsets) - 1]
-
-
-def run_tasks(work: Callable[[int], None], tasks: int) -> None:
-    """Tasks on all cores; the kernels release the interpreter lock."""
-    if tasks == 1:
-        work(0)
-        return
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(work, range(tasks)):
-            pass

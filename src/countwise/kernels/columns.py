@@ -7,6 +7,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray
 from countwise.kernels.compilation import compiled
+from countwise.threads import run_parts
 
 BLOCK = 4096
 
@@ -38,8 +39,12 @@ def standardised(
 ) -> FloatArray:
     """The rows of (column - middle)/half, side by side, in blocks of rows that fit a cache."""
     out = np.empty((len(columns[0]), len(columns)))
-    for first in range(0, len(out), BLOCK):
-        last = min(first + BLOCK, len(out))
-        for j, (column, middle, half) in enumerate(zip(columns, middles, halves, strict=True)):
-            _put(column, middle, half, out, j, first, last)
+
+    def work(first: int, last: int) -> None:
+        for start in range(first, last, BLOCK):
+            stop = min(start + BLOCK, last)
+            for j, (column, middle, half) in enumerate(zip(columns, middles, halves, strict=True)):
+                _put(column, middle, half, out, j, start, stop)
+
+    run_parts(work, len(out), alone=len(out) <= BLOCK)
     return out

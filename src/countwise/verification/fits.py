@@ -4,10 +4,7 @@ A partition whose fit is singular, separated, unsettled after 25 steps or too sm
 fitted. Every number of a partition is a function of that partition's rows alone.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,6 +15,7 @@ from countwise.kernels.least_squares import least_squares
 from countwise.kernels.likelihood import LOGISTIC, POISSON, likelihood
 from countwise.kernels.normal_equations import OK
 from countwise.kernels.row_blocks import group_rows
+from countwise.threads import run_parts
 from countwise.verification.schema import Column
 
 Family = Literal["ols", "logistic", "poisson"]
@@ -100,11 +98,7 @@ def fit(
             kind = LOGISTIC if family == "logistic" else POISSON
             likelihood(x, y, order, starts, first, last, kind, intercept, *results)
 
-    threads = min(os.cpu_count() or 1, count) if x.size > LEAST_SHARED_WORK else 1
-    edges = [count * t // threads for t in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(work, *ends) for ends in pairwise(edges)]:
-            done.result()
+    run_parts(work, count, alone=x.size <= LEAST_SHARED_WORK)
     return Fits(
         family=family,
         coefficients=coefficients,
