@@ -4,11 +4,12 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from countwise.errors import InputError
 from countwise.inference.names import path_name
-from countwise.inference.posterior import Posterior
-from countwise.inference.summaries import Law, Summaries
+from countwise.inference.posterior import Node, Posterior
+from countwise.inference.summaries import Summaries
 from countwise.pages.bars import bars
 from countwise.pages.charts import Interval, intervals
 from countwise.pages.page import render
@@ -74,23 +75,22 @@ def pictures(posterior: Posterior) -> list[dict[str, Any]]:
     found = []
     for level, place in [(0, 0), *first]:
         node = posterior.node_at(level, place)
-        seen = bulk(node)
-        chart = bars(
-            seen.start,
-            [node.pmf(x) for x in seen],
-            step=seen.step,
-            title=f"Probabilities of the true count of {node.path}",
-            axis="true count",
-            marked=node.released,
-        )
-        found.append({"name": node.path, "chart": chart})
+        found.append({"name": node.path, "chart": picture(node)})
     return found
 
 
-def bulk(law: Law) -> range:
-    """The numbers of a law that can be seen, or every so many of them: at most 120."""
-    low, high = law.interval(0.999, kind="central")
-    return range(low, high + 1, -(-(high - low + 1) // 120))
+def picture(node: Node) -> Markup:
+    """Bars of the part of a node's law that can be seen: of every so many numbers, at most 120."""
+    low, high = node.interval(0.999, kind="central")
+    seen = range(low, high + 1, -(-(high - low + 1) // 120))
+    return bars(
+        low,
+        [node.pmf(x) for x in seen],
+        step=seen.step,
+        title=f"Probabilities of the true count of {node.path}",
+        axis="true count",
+        marked=node.released,
+    )
 
 
 def parts_to_open(hierarchy: Hierarchy) -> set[tuple[int, int]]:
