@@ -1,11 +1,17 @@
-"""What the reference pages take for granted: the reader's own files, made small."""
+"""What the pages take for granted: the reader's own files, made small, and their servers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+import duckdb
+import numpy as np
 import polars as pl
+import psycopg
 
 import countwise as cw
+from databases import new_database, postgres_server
+from doc_servers import office, office_by_units, spark_cluster
 
 REGIONS, COUNTIES, RACES = ("North", "South"), ("A", "B"), ("x", "yy", "zzz")
 CELLS = "region,county,race,n\n" + "".join(
@@ -47,10 +53,76 @@ def records(folder: Path) -> None:
     )
 
 
-SETTINGS: dict[str, Callable[[Path], None]] = {
-    "README.md": cells,
-    "inference.md": release,
-    "invariants.md": cells,
-    "records.md": records,
-    "risk.md": cells,
+def large_cells(folder: Path) -> None:
+    """cells.parquet of six levels, more than 100,000 cells."""
+    sizes = {"region": 4, "state": 3, "county": 5, "tract": 5, "block": 20, "kind": 20}
+    codes = np.indices(tuple(sizes.values())).reshape(len(sizes), -1)
+    labels = {
+        name: pl.Series(each).cast(pl.String) for name, each in zip(sizes, codes, strict=True)
+    }
+    frame = pl.DataFrame(labels).with_columns(count=pl.Series(codes.sum(0) % 9))
+    frame.write_parquet(folder / "cells.parquet")
+
+
+def large(folder: Path) -> None:
+    """Records, and a large table of cells."""
+    records(folder)
+    large_cells(folder)
+
+
+@contextmanager
+def engines(folder: Path) -> Iterator[dict[str, str]]:
+    """The people in a DuckDB file and in a PostgreSQL server, too."""
+    records(folder)
+    with duckdb.connect(str(folder / "people.duckdb")) as base:
+        base.execute("CREATE TABLE people AS FROM 'people.parquet'")
+        people = base.execute("FROM people").fetchall()
+    with postgres_server() as place:
+        url = new_database(place)
+        with psycopg.connect(url) as base, base.cursor() as cursor:
+            cursor.execute("CREATE SCHEMA office")
+            cursor.execute(
+                "CREATE TABLE office.people (id int, state text, county text, race text)"
+            )
+            cursor.executemany("INSERT INTO office.people VALUES (%s, %s, %s, %s)", people)
+        yield {"postgres://steward@db/census": url}
+
+
+@contextmanager
+def on_spark(folder: Path) -> Iterator[dict[str, str]]:
+    """Records in several files, a large table, and a cluster."""
+    large(folder)
+    (folder / "people").mkdir()
+    frame = pl.read_parquet(folder / "people.parquet")
+    for i in range(2):
+        frame.filter(pl.col("id") % 2 == i).write_parquet(folder / "people" / f"{i}.parquet")
+    with spark_cluster(folder) as address:
+        yield {"spark://host:7077": address}
+
+
+Setting = Callable[[Path], AbstractContextManager[dict[str, str]]]
+
+
+def files(make: Callable[[Path], None]) -> Setting:
+    """A setting of files alone."""
+
+    def setting(folder: Path) -> AbstractContextManager[dict[str, str]]:
+        make(folder)
+        return nullcontext({})
+
+    return setting
+
+
+# By page: what is made before, and what a reader would put in the place of what is printed.
+SETTINGS: dict[str, Setting] = {
+    "README.md": files(cells),
+    "client.md": office,
+    "inference.md": files(release),
+    "invariants.md": files(cells),
+    "records.md": engines,
+    "risk.md": files(cells),
+    "run-on-spark.md": on_spark,
+    "run-the-server.md": office,
+    "scale.md": files(large),
+    "server.md": office_by_units,
 }

@@ -146,6 +146,20 @@ def client(address: str, key: str = "", **how: Any) -> httpx.Client:
     return httpx.Client(base_url=address, headers=headers, timeout=60, **how)
 
 
+def wait_for(what: Callable[[], Any], seconds: float = 150) -> Any:
+    """The first true value of something that is asked again and again."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            found = what()
+        except (OSError, ValueError, LookupError, httpx.HTTPError):
+            found = None
+        if found:
+            return found
+        time.sleep(0.3)
+    raise AssertionError("waited in vain")
+
+
 def killed_at(name: str, work: Callable[[], object]) -> bool:
     """Run something in a child that is killed at a failpoint; whether it got there."""
     child = os.fork()

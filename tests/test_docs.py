@@ -7,9 +7,13 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import reduce
 from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import sync_playwright
 from typer.main import get_command
 
@@ -17,9 +21,10 @@ from countwise.cli import app, main
 from doc_settings import SETTINGS
 from needs import chromium
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis 12 on DuckDB 2
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning"),  # Ibis on DuckDB 2
+    pytest.mark.timeout(600),
+]
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
@@ -30,8 +35,8 @@ INDENTED = re.compile(r"(?<=\n\n)((?:(?: {4}.*)?\n)+)")
 def blocks(page: Path) -> list[tuple[str, str]]:
     """The blocks of a page that are run, in their order: `sh` and `python`.
 
-    Older pages write them indented. A block with … is a fragment, and other languages are shown
-    only: `console` what installs, `text` what is printed.
+    Older pages write them indented. Other languages are shown only: `console` what installs,
+    `text` what is printed.
     """
     text = page.read_text()
     found = [(m.start(), m[1], m[2]) for m in FENCED.finditer(text)]
@@ -41,16 +46,10 @@ def blocks(page: Path) -> list[tuple[str, str]]:
         if code.startswith(("countwise ", "import ")):
             language = "sh" if code.startswith("countwise ") else "python"
             found.append((match.start(), language, code + "\n"))
-    return [
-        (language, code)
-        for _, language, code in sorted(found)
-        if language in {"sh", "python"} and "…" not in code
-    ]
+    return [(language, code) for _, language, code in sorted(found) if language in {"sh", "python"}]
 
 
-# These need a server, a cluster or minutes; the tests of their subjects run their commands.
-ELSEWHERE = {"server.md", "scale.md", "reproduction.md"}
-RUNNABLE = [page for page in PAGES if page.name not in ELSEWHERE and blocks(page)]
+RUNNABLE = [page for page in PAGES if blocks(page)]
 
 
 def run_command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +68,7 @@ def run_shell(code: str, folder: Path) -> None:
     python = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", code], cwd=folder, env=os.environ | python,
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=250,
     )  # fmt: skip
     assert done.returncode == 0, f"{code}\n{done.stderr}"
 
@@ -79,25 +78,34 @@ def test_the_code_of_a_page_runs(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    SETTINGS.get(page.name, lambda _: None)(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}
-    for language, code in blocks(page):
-        lines = [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
-        if language == "python":
-            exec(compile(code, f"{page.name}", "exec"), names)
-        elif all(line.startswith(("countwise ", "#")) for line in lines):
-            for line in lines:
-                if line.startswith("countwise "):
-                    run_command(line, monkeypatch)
-        else:
-            run_shell(code, tmp_path)
+    with SETTINGS.get(page.name, lambda _: nullcontext({}))(tmp_path) as filled:
+        for language, printed in blocks(page):
+            code = reduce(lambda text, each: text.replace(*each), filled.items(), printed)
+            run_block(language, code, names, tmp_path, monkeypatch)
 
 
-def test_settings_that_are_shown_can_be_read() -> None:
-    shown = [m[2] for page in PAGES for m in FENCED.finditer(page.read_text()) if m[1] == "toml"]
+def run_block(
+    language: str, code: str, names: dict[str, object], folder: Path, patch: pytest.MonkeyPatch
+) -> None:
+    """Python in one namespace; commands here, unless they call other programs or start Java."""
+    assert "…" not in code, "a fragment: write it out, or show it as text"
+    lines = [line for line in code.replace("\\\n", " ").splitlines() if line.strip()]
+    if language == "python":
+        exec(compile(code, "page", "exec"), names)
+    elif all(line.startswith(("countwise ", "#")) and "spark" not in line for line in lines):
+        for line in lines:
+            if line.startswith("countwise ") and not line.startswith("countwise serve "):
+                run_command(line, patch)  # servers were started by the setting
+    else:
+        run_shell(code, folder)
+
+
+@pytest.mark.parametrize(("language", "read"), [("toml", tomllib.loads), ("yaml", yaml.safe_load)])
+def test_settings_that_are_shown_can_be_read(language: str, read: Callable[[str], object]) -> None:
+    shown = [m[2] for page in PAGES for m in FENCED.finditer(page.read_text()) if m[1] == language]
     assert shown
-    for text in shown:
-        assert tomllib.loads(text)
+    assert all(read(text) for text in shown)
 
 
 def test_every_command_is_documented() -> None:

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -29,7 +28,16 @@ from countwise.server import start
 from countwise.server.config import load_config
 from countwise.server.schema import is_current, upgrade
 from needs import shut_in
-from offices import EPSILON, PASSWORD, body, client, example_config, new_key, open_office
+from offices import (
+    EPSILON,
+    PASSWORD,
+    body,
+    client,
+    example_config,
+    new_key,
+    open_office,
+    wait_for,
+)
 
 COUNTWISE = [sys.executable, "-m", "countwise"]
 CELLS = "region,county,n\nN,a,30\nN,b,5\nS,c,7\n"
@@ -40,25 +48,6 @@ def run(*arguments):
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.stdout
-
-
-def wait_for(what, seconds=150):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            found = what()
-        except (OSError, ValueError, KeyError, client_errors()):
-            found = None
-        if found:
-            return found
-        time.sleep(0.3)
-    raise AssertionError("waited in vain")
-
-
-def client_errors():
-    import httpx
-
-    return httpx.HTTPError
 
 
 def children(pid):

@@ -86,7 +86,7 @@ Zeros = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        help="Who counts the records, as a URL: duckdb://, duckdb:///file.duckdb, "
+        help="Who counts the records, as a URL: duckdb://, duckdb://file.duckdb, "
         "postgres://user@host/database, spark, spark://host:7077. Spark also does the other work "
         "of large tables.",
         envvar="COUNTWISE_ENGINE",
