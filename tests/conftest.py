@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from databases import new_database, postgres_server
+from databases import SmallDisk, new_database, postgres_server, small_postgres, small_sqlite
 from needs import needs, shut_in
 
 if TYPE_CHECKING:
@@ -50,6 +50,16 @@ def databases(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], st
 def database(databases: Callable[[], str]) -> str:
     """The URL of an empty database of either kind."""
     return databases()
+
+
+@pytest.fixture(params=KINDS)
+def small_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
+    """A database of either kind whose disk can be made full."""
+    if request.param == "sqlite":
+        yield small_sqlite(tmp_path)
+        return
+    with small_postgres(request.getfixturevalue("postgres_folder")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module", params=KINDS)
