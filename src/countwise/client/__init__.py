@@ -12,19 +12,8 @@ made once, by which the server knows it again.
 
 from countwise.client.asking import Client, NoAnswerError
 from countwise.client.calls import RefusedError, UnreachableError
-from countwise.client.results import (
-    Answered,
-    Budget,
-    Column,
-    Dataset,
-    Job,
-    Plan,
-    Power,
-    Question,
-    Receipt,
-    Rehearsal,
-    read_receipt,
-)
+from countwise.client.results import Answered, Job, Question, Receipt, Rehearsal, read_receipt
+from countwise.verification.exchange import Budget, Column, Dataset, Plan, Power
 
 __all__ = [
     "Answered",

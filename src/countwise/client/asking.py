@@ -7,10 +7,7 @@ from uuid import uuid4
 from countwise.client.calls import FIRST_PAUSE, LONGEST_PAUSE, Calls
 from countwise.client.results import (
     Answered,
-    Budget,
-    Dataset,
     Job,
-    Plan,
     Question,
     Receipt,
     Rehearsal,
@@ -20,6 +17,7 @@ from countwise.client.results import (
 )
 from countwise.errors import CountwiseError
 from countwise.verification.answer import recompute
+from countwise.verification.exchange import Budget, Dataset, Plan
 
 
 class NoAnswerError(CountwiseError):

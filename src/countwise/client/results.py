@@ -10,6 +10,7 @@ from countwise.client.calls import RefusedError
 from countwise.errors import AnswerError
 from countwise.privacy.epsilon import Number, exact, written
 from countwise.verification.answer import Answer
+from countwise.verification.exchange import Budget, Column, Dataset, Plan, Power
 from countwise.verification.receipt import check_receipt
 
 Result = TypeVar("Result")
@@ -33,62 +34,6 @@ class Question:
         """As the server reads it; ε is exact."""
         exactly = {"epsilon": written(exact(self.epsilon)), "alpha": list(self.alpha)}
         return vars(self) | exactly
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """ε of a user, data set or project: in all, spent and left, as exact decimals."""
-
-    scope: str
-    name: str
-    cap: str
-    spent: str
-    left: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Column:
-    """A column's public facts."""
-
-    name: str
-    type: str
-    low: float | None
-    high: float | None
-    levels: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dataset:
-    """A data set as the public knows it."""
-
-    name: str
-    version: str
-    title: str
-    persons: int | None
-    columns: tuple[Column, ...]
-    budget: Budget
-
-
-@dataclass(frozen=True, kw_only=True)
-class Power:
-    """Chances of the verdicts if the estimate is so many standard errors beyond the threshold."""
-
-    distance: float
-    supported: float
-    contradicted: float
-    undecided: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """What asking would cost and could tell; `stored` if the answer was paid for before."""
-
-    cost: str
-    stored: bool
-    allowed: bool
-    budgets: tuple[Budget, ...]
-    outcomes: tuple[str, ...]
-    power: tuple[Power, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,14 +22,13 @@ from countwise.server.bodies import (
 )
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.views import (
-    BalanceView,
-    DatasetView,
     JobView,
     KeyView,
     NewKeyView,
-    PlanView,
     RehearsalView,
 )
+from countwise.verification.exchange import Budget, Plan
+from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.receipt import public_key
 
 PADDED = 16_384
@@ -75,13 +74,13 @@ def password(service: Services, actor: Changing, body: PasswordBody) -> None:
 
 
 @router.get("/datasets", tags=["data sets"])
-def datasets(service: Services, actor: Caller) -> list[DatasetView]:
+def datasets(service: Services, actor: Caller) -> list[PublicDataset]:
     """The data sets open to the caller."""
     return service.datasets(actor)
 
 
 @router.get("/datasets/{name}", tags=["data sets"])
-def dataset(service: Services, actor: Caller, name: PathName) -> DatasetView:
+def dataset(service: Services, actor: Caller, name: PathName) -> PublicDataset:
     """One data set: public schema and budget."""
     return service.dataset(actor, name)
 
@@ -94,13 +93,13 @@ def synthetic(service: Services, actor: Caller, name: PathName) -> FileResponse:
 
 
 @router.get("/budget", tags=["data sets"])
-def budget(service: Services, actor: Caller) -> list[BalanceView]:
+def budget(service: Services, actor: Caller) -> list[Budget]:
     """Budgets of the caller and of projects and data sets in reach."""
     return service.budgets(actor)
 
 
 @router.post("/plan", tags=["asking"])
-def plan(service: Services, actor: Changing, body: AskBody) -> PlanView:
+def plan(service: Services, actor: Changing, body: AskBody) -> Plan:
     """What asking would cost and could tell; spends nothing."""
     return service.plan(actor, body.ask())
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from countwise.server.views import PowerView
+from countwise.verification.exchange import Power
 from countwise.verification.planner import Setting, power
 from countwise.verification.request import Request
 
 DISTANCES = (1.0, 2.0, 4.0, 8.0)
 
 
-def chances(request: Request) -> tuple[PowerView, ...]:
+def chances(request: Request) -> tuple[Power, ...]:
     """The chances at some distances from the threshold; none for a claim with cuts."""
     if request.claim.cuts:
         return ()
@@ -25,7 +25,7 @@ def chances(request: Request) -> tuple[PowerView, ...]:
         for each in DISTANCES
     )
     return tuple(
-        PowerView(
+        Power(
             distance=each.distance,
             supported=each.supported,
             contradicted=each.contradicted,

@@ -11,14 +11,14 @@ as the field `csrf_token` and htmx as the header `X-CSRF-Token`. The token is `a
 Sign in:   service.sign_in(name, password, address) -> SignedIn (token, csrf, actor, expires);
            set_session(response, config, signed_in) and clear_session(response) of `http` put
            the cookie there and take it away; service.sign_out(token).
-Analyst:   service.datasets(actor) / dataset(actor, name) -> DatasetView; synthetic(actor, name)
+Analyst:   service.datasets(actor) / dataset(actor, name) -> PublicDataset; synthetic(actor, name)
            -> Path; coefficients(actor, dataset, model) -> names a claim may use;
-           plan(actor, Ask) -> PlanView; rehearse(actor, Ask, repetitions) -> RehearsalView;
+           plan(actor, Ask) -> Plan; rehearse(actor, Ask, repetitions) -> RehearsalView;
            submit(actor, Ask, key) -> JobView (key: any text of the form's own,
            made when the form is shown, so that sending twice does not pay twice);
            job / jobs / cancel(actor, …) -> JobView; answer(actor, id) -> verification Answer
            (`.to_dict()`, `.sentences()`, and `reports.verification.charts(answer)` for the
-           picture); receipt(actor, id) -> dict; budgets(actor) -> BalanceViews;
+           picture); receipt(actor, id) -> dict; budgets(actor) -> Budgets;
            projects(actor) -> names; keys(actor), new_key(actor, …), revoke_key(actor, id);
            change_password(actor, old, new).
 Steward:   methods of `Stewardship`, all of which take the actor first: users, add_user,
@@ -57,10 +57,7 @@ from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import access, answers, members
 from countwise.server.tables import jobs as job_table
 from countwise.server.views import (
-    BalanceView,
-    DatasetView,
     JobView,
-    PlanView,
     RehearsalView,
     balance_view,
     dataset_view,
@@ -69,6 +66,8 @@ from countwise.server.views import (
 from countwise.verification.answer import Answer, reading_of, recompute
 from countwise.verification.canonical import query_hash
 from countwise.verification.design import design
+from countwise.verification.exchange import Budget, Plan
+from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
 from countwise.verification.planner import rehearse
 from countwise.verification.receipt import read_key, sign
@@ -88,7 +87,7 @@ class Service(OwnAccount):
         self._rehearsing = threading.Semaphore(2)
         self.signing_key = read_key(config.signing_key)
 
-    def datasets(self, actor: Actor) -> list[DatasetView]:
+    def datasets(self, actor: Actor) -> list[PublicDataset]:
         """The data sets the actor may use."""
         actor.need("read")
         with self.ledger.reading() as book:
@@ -98,7 +97,7 @@ class Service(OwnAccount):
             found = sorted(set(allowed) & set(self.config.datasets))
             return [dataset_view(book, self.config.datasets[name]) for name in found]
 
-    def dataset(self, actor: Actor, name: str) -> DatasetView:
+    def dataset(self, actor: Actor, name: str) -> PublicDataset:
         """One of them."""
         known = self._dataset(actor, name)
         with self.ledger.reading() as book:
@@ -119,7 +118,7 @@ class Service(OwnAccount):
         with reading(self.engine) as connection:
             return sorted(connection.scalars(mine))
 
-    def budgets(self, actor: Actor) -> list[BalanceView]:
+    def budgets(self, actor: Actor) -> list[Budget]:
         """The actor's own budget, and those of the projects and data sets in reach."""
         actor.need("read")
         projects = self.projects(actor)
@@ -129,7 +128,7 @@ class Service(OwnAccount):
         shown = [balance_view(each) for each in own]
         return shown + [each.budget for each in self.datasets(actor)]
 
-    def plan(self, actor: Actor, ask: Ask) -> PlanView:
+    def plan(self, actor: Actor, ask: Ask) -> Plan:
         """What asking would cost and could tell; reads no confidential row, spends nothing."""
         known, request, accounts_ = self._checked(actor, ask)
         query = query_hash(request, dataset=known.name, version=known.version)
@@ -141,7 +140,7 @@ class Service(OwnAccount):
             ).first()
             balances = [book.balance(scope, name) for scope, name in accounts_.items()]
         cost = 0 if stored else micro(request.epsilon)
-        return PlanView(
+        return Plan(
             cost=in_epsilon(cost),
             stored=stored is not None,
             allowed=all(each.left >= cost for each in balances),

@@ -17,20 +17,20 @@ from countwise.server.bodies import (
 )
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.views import (
-    BalanceView,
-    DatasetView,
     EntryView,
     EventView,
     JobView,
     KeyView,
     UserView,
 )
+from countwise.verification.exchange import Budget
+from countwise.verification.exchange import Dataset as PublicDataset
 
 router = APIRouter(prefix="/api/v1/steward", responses=REFUSALS, tags=["steward"])
 
 
 @router.get("/datasets")
-def all_datasets(steward: Stewardships, actor: Caller) -> list[DatasetView]:
+def all_datasets(steward: Stewardships, actor: Caller) -> list[PublicDataset]:
     """All data sets."""
     return steward.datasets(actor)
 
@@ -90,7 +90,7 @@ def leave(steward: Stewardships, actor: Changing, name: PathName, project: PathN
 
 
 @router.get("/budgets")
-def budgets(steward: Stewardships, actor: Caller) -> list[BalanceView]:
+def budgets(steward: Stewardships, actor: Caller) -> list[Budget]:
     """The budget of every account."""
     return steward.balances(actor)
 
@@ -99,7 +99,7 @@ def budgets(steward: Stewardships, actor: Caller) -> list[BalanceView]:
 def set_cap(
     steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
     cap: Annotated[Word, Body(embed=True)],
-) -> BalanceView:  # fmt: skip
+) -> Budget:  # fmt: skip
     """What an account may spend in all."""
     return steward.set_cap(actor, scope, name, cap)
 
@@ -108,7 +108,7 @@ def set_cap(
 def grant(
     steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
     epsilon: Annotated[Word, Body(embed=True)],
-) -> BalanceView:  # fmt: skip
+) -> Budget:  # fmt: skip
     """More budget for an account."""
     return steward.grant(actor, scope, name, epsilon)
 

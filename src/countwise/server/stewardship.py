@@ -18,8 +18,6 @@ from countwise.server.service import JOBS
 from countwise.server.tables import access, api_keys, members, sessions, users
 from countwise.server.tables import jobs as job_table
 from countwise.server.views import (
-    BalanceView,
-    DatasetView,
     JobView,
     KeyView,
     UserView,
@@ -28,6 +26,8 @@ from countwise.server.views import (
     job_view,
     key_view,
 )
+from countwise.verification.exchange import Budget
+from countwise.verification.exchange import Dataset as PublicDataset
 
 
 class Stewardship(Histories):
@@ -109,17 +109,17 @@ class Stewardship(Histories):
         self._link(actor, members, name, "project", project, wanted=joined)
         return self.user(actor, name)
 
-    def projects(self, actor: Actor) -> list[BalanceView]:
+    def projects(self, actor: Actor) -> list[Budget]:
         """All projects with members or a budget."""
         return [each for each in self.balances(actor) if each.scope == "project"]
 
-    def datasets(self, actor: Actor) -> list[DatasetView]:
+    def datasets(self, actor: Actor) -> list[PublicDataset]:
         """All data sets."""
         actor.need("steward")
         with self.ledger.reading() as book:
             return [dataset_view(book, each) for each in self.config.datasets.values()]
 
-    def balances(self, actor: Actor) -> list[BalanceView]:
+    def balances(self, actor: Actor) -> list[Budget]:
         """The budget of every user, data set and project."""
         actor.need("steward")
         with self.ledger.reading() as book:
@@ -139,12 +139,12 @@ class Stewardship(Histories):
                 for name in sorted(names[scope])
             ]
 
-    def set_cap(self, actor: Actor, scope: Account, name: str, epsilon: str) -> BalanceView:
+    def set_cap(self, actor: Actor, scope: Account, name: str, epsilon: str) -> Budget:
         """What an account may spend in all; 0 stops it."""
         amount = 0 if epsilon.strip() == "0" else micro(epsilon)
         return self._budget(actor, scope, name, "set cap", cap=amount)
 
-    def grant(self, actor: Actor, scope: Account, name: str, epsilon: str) -> BalanceView:
+    def grant(self, actor: Actor, scope: Account, name: str, epsilon: str) -> Budget:
         """More budget for an account; whole millionths of ε, rounded down."""
         return self._budget(actor, scope, name, "granted", more=int(exact(epsilon) * MICRO))
 
@@ -177,7 +177,7 @@ class Stewardship(Histories):
         *,
         cap: int | None = None,
         more: int = 0,
-    ) -> BalanceView:
+    ) -> Budget:
         actor.need("steward")
         with self.ledger.writing() as book:
             if scope == "user" and not book.connection.scalar(

@@ -1,4 +1,4 @@
-"""What the server says, as typed data; the JSON of the API is these fields."""
+"""What the server says beside what clients know (`verification.exchange`): fields of the API."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ from countwise.privacy.ledger import Balance, Book, Entry, in_epsilon
 from countwise.server.asks import Ask, stored_ask
 from countwise.server.config import Dataset
 from countwise.server.jobs import BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
+from countwise.verification.exchange import Budget, Column
+from countwise.verification.exchange import Dataset as PublicDataset
 
 Status = Literal["queued", "running", "answered", "failed", "cancelled"]
 STATUS: dict[str, Status] = {
@@ -18,65 +20,6 @@ STATUS: dict[str, Status] = {
     BURNT: "failed",
     RETURNED: "cancelled",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnView:
-    """A column's public facts."""
-
-    name: str
-    type: str
-    low: float | None = None
-    high: float | None = None
-    levels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class BalanceView:
-    """A budget: who or what it is of, and ε in all, spent and left, as exact decimals."""
-
-    scope: str
-    name: str
-    cap: str
-    spent: str
-    left: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DatasetView:
-    """A data set as the public knows it, with its budget."""
-
-    name: str
-    version: str
-    title: str
-    persons: int | None
-    columns: tuple[ColumnView, ...]
-    budget: BalanceView
-
-
-@dataclass(frozen=True, kw_only=True)
-class PowerView:
-    """The chances of the verdicts if the estimate is so many standard errors from the threshold."""
-
-    distance: float
-    supported: float
-    contradicted: float
-    undecided: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanView:
-    """What a submission would cost, whether the budgets allow it, and what to expect of it.
-
-    `power` is empty for a claim with cuts.
-    """
-
-    cost: str
-    stored: bool
-    allowed: bool
-    budgets: tuple[BalanceView, ...]
-    outcomes: tuple[str, ...]
-    power: tuple[PowerView, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +53,7 @@ class UserView:
     disabled: bool
     datasets: tuple[str, ...]
     projects: tuple[str, ...]
-    budget: BalanceView
+    budget: Budget
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,9 +141,9 @@ def key_view(row: Any) -> KeyView:
     )
 
 
-def balance_view(balance: Balance) -> BalanceView:
+def balance_view(balance: Balance) -> Budget:
     """A budget in exact decimals."""
-    return BalanceView(
+    return Budget(
         scope=balance.scope,
         name=balance.name,
         cap=in_epsilon(balance.cap),
@@ -209,16 +152,16 @@ def balance_view(balance: Balance) -> BalanceView:
     )
 
 
-def dataset_view(book: Book, known: Dataset) -> DatasetView:
+def dataset_view(book: Book, known: Dataset) -> PublicDataset:
     """A data set's public schema and budget."""
     columns = known.schema.columns.values()
-    return DatasetView(
+    return PublicDataset(
         name=known.name,
         version=known.version,
         title=known.schema.title,
         persons=known.schema.persons,
         columns=tuple(
-            ColumnView(
+            Column(
                 name=each.name,
                 type=each.kind,
                 low=each.low if each.kind in ("number", "integer") else None,

@@ -1,0 +1,62 @@
+"""What a server and those who ask it tell each other, as typed data: the JSON is these fields."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """ε of a user, data set or project: in all, spent and left, as exact decimals."""
+
+    scope: str
+    name: str
+    cap: str
+    spent: str
+    left: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column's public facts."""
+
+    name: str
+    type: str
+    low: float | None = None
+    high: float | None = None
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataset:
+    """A data set as the public knows it, with its budget."""
+
+    name: str
+    version: str
+    title: str
+    persons: int | None
+    columns: tuple[Column, ...]
+    budget: Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Power:
+    """Chances of the verdicts if the estimate is so many standard errors beyond the threshold."""
+
+    distance: float
+    supported: float
+    contradicted: float
+    undecided: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What asking would cost, whether the budgets allow it, and what it could tell.
+
+    `stored` if the answer was paid for before; `power` is empty for a claim with cuts.
+    """
+
+    cost: str
+    stored: bool
+    allowed: bool
+    budgets: tuple[Budget, ...]
+    outcomes: tuple[str, ...]
+    power: tuple[Power, ...]
