@@ -10,6 +10,7 @@ from cases import tree
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.inference import pairing
 from countwise.inference.computed import Computed
 from countwise.inference.published import Published
 from countwise.inference.routes import infer_published
@@ -72,28 +73,59 @@ CASES = [
 @pytest.mark.parametrize(("k", "epsilon", "total_epsilon", "law"), CASES)
 @pytest.mark.parametrize("order", ["last", "random"])
 def test_posterior_is_that_of_brute_force(
-    k: list[int], epsilon: str, total_epsilon: str, law: type[IntegerLaw], order: str
+    k: list[int],
+    epsilon: str,
+    total_epsilon: str,
+    law: type[IntegerLaw],
+    order: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Packed pairs, as few of them are solved, and by frequency, as many are."""
     size = len(k)
     tops = 8 if size < 3 else 5
     rank = np.arange(size)[::-1] if order == "last" else np.random.default_rng(3).permutation(size)
     part, root = law(scale=1 / Fraction(epsilon)), law(scale=1 / Fraction(total_epsilon))
     reach = int(30 / float(epsilon)) + 2
     joint = summed_likelihood(k, rank, part, root, tops=tops, reach=reach)
-    post = cw.infer_counts(
-        k,
-        epsilon=epsilon,
-        total_epsilon=total_epsilon,
-        mechanism=law.name,
-        ties=rank.tolist(),
-        prior=Uniform(tops),
-        from_total="summed",
-    )
-    assert isinstance(post, Computed)
-    for s, name in enumerate(post.hierarchy.labels[0]):
-        others = tuple(i for i in range(size) if i != s)
-        found = [post.node(name).pmf(x) for x in range(tops + 1)]
-        np.testing.assert_allclose(found, joint.sum(axis=others) / joint.sum(), atol=1e-9)
+    for few in (pairing.FEW, 0):
+        monkeypatch.setattr(pairing, "FEW", few)
+        post = cw.infer_counts(
+            k,
+            epsilon=epsilon,
+            total_epsilon=total_epsilon,
+            mechanism=law.name,
+            ties=rank.tolist(),
+            prior=Uniform(tops),
+            from_total="summed",
+        )
+        assert isinstance(post, Computed)
+        for s, name in enumerate(post.hierarchy.labels[0]):
+            others = tuple(i for i in range(size) if i != s)
+            found = [post.node(name).pmf(x) for x in range(tops + 1)]
+            np.testing.assert_allclose(found, joint.sum(axis=others) / joint.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", ["uniform", "negative-binomial:12,1.5"])
+@pytest.mark.parametrize("law", [Geometric, DiscreteGaussian])
+def test_transforms_give_what_packed_pairs_do(
+    prior: str, law: type[IntegerLaw], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k = [7, 0, 12, 3, 1, 30]
+    found = []
+    for few in (10**12, 0):
+        monkeypatch.setattr(pairing, "FEW", few)
+        post = cw.infer_counts(
+            k,
+            epsilon=1,
+            total_epsilon="0.4",
+            mechanism=law.name,
+            prior=prior,
+            from_total="summed",
+        )
+        assert isinstance(post, Computed)
+        found.append(post.solved.family(0, 0, 1))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one.scaled().values, other.scaled().values, atol=1e-11)
 
 
 @pytest.mark.parametrize(

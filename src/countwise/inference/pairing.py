@@ -11,12 +11,17 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.ranges import Ranges
 from countwise.inference.summed import Summed, noise_sum_reach
-from countwise.inference.windows import FAR, Pieces
+from countwise.inference.windows import FAR
+from countwise.sumproduct.columns import Pieces
+from countwise.sumproduct.couples import Couple
 from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.noise import reach
+from countwise.sumproduct.noise import reach, same_noise
 from countwise.sumproduct.pairs import Block, Paired, packed
+from countwise.sumproduct.runs import solve
 
 NEGLIGIBLE = 40.0  # sums of noises beyond exp(-40) of their mass are not told apart
+
+FEW = 50_000  # packed pairs up to which their convolution is faster than transforms
 
 
 class Hull(NamedTuple):
@@ -60,6 +65,34 @@ def with_sums(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges:
         known=known,
         band=(least - rule.released, most - rule.released),
     )
+
+
+def in_runs(
+    children: Laws,
+    rule: Summed,
+    k: IntArray,
+    pieces: Pieces,
+    ranges: Ranges,
+    low: int,
+    coupling: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """As `Steps.solve`, by frequency; None where that loses digits, and where pairs are few."""
+    if pieces.bounds.size < 2:
+        return None
+    around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
+    if around.stride * int(children.sizes[pieces.components].sum()) < FEW:
+        return None
+    least, most = rule.sums(rule.released + around.least, rule.released + around.most)
+    x, sums = low + np.arange(len(coupling)), np.arange(least, most + 1)
+    couple = Couple(
+        m=rule.released,
+        low=low,
+        least=least - rule.released,
+        table=coupling[:, None] * rule.chances(*np.broadcast_arrays(sums, x[:, None])),
+    )
+    noise = same_noise(rule.part, children.nodes)
+    depth = max(ranges.depth, NEGLIGIBLE)
+    return solve(children, noise, k, pieces, couple=couple, depth=depth)
 
 
 def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
