@@ -44,13 +44,10 @@ class Published:
 
     def summed(self) -> Summed:
         """The rule of a total that was also made from the sum of the noisy parts."""
-        if len(self.noise[1].laws) > 1:
-            raise InputError("a summed total needs the same noise for all of its components.")
         return Summed(
             released=int(self.counts[0][0]),
             noise=self.noise[0].laws[0],
-            part=self.noise[1].laws[0],
-            terms=len(self.counts[1]),
+            parts=tuple(self.noise[1].laws[i] for i in self.noise[1].which),
         )
 
     def root(self) -> Seen | Summed:
