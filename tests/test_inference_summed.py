@@ -1,5 +1,7 @@
 """Posteriors of releases whose total was also made from the sum of the noisy parts."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +11,7 @@ import countwise as cw
 from cases import tree
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
-from countwise.errors import InputError
+from countwise.inference import pairing
 from countwise.inference.computed import Computed
 from countwise.inference.published import Published
 from countwise.inference.routes import infer_published
@@ -20,8 +22,35 @@ from countwise.sumproduct.priors import Uniform
 from posteriors import leads_to, mode_likelihood, sum_grid
 
 
+@dataclass(frozen=True)
+class Table:
+    """A law around zero, as `posterior_modes` asks for it."""
+
+    chances: FloatArray
+
+    def slope(self, k: IntArray) -> FloatArray:
+        middle = len(self.chances) // 2
+        at = np.clip(k + middle, 0, len(self.chances) - 2)
+        return np.diff(np.log(self.chances))[at]
+
+
+def by_convolution(laws: Sequence[IntegerLaw], reach: int) -> Table:
+    """The law of a sum of noises, on -reach..reach times their number."""
+    total = np.ones(1)
+    for law in laws:
+        total = np.convolve(total, law.pmf(np.arange(-reach, reach + 1)))
+    lost = int((total < 1e-290).sum()) // 2  # where logarithms fail
+    return Table(total[lost : len(total) - lost])
+
+
 def summed_likelihood(
-    k: list[int], rank: IntArray, law: IntegerLaw, root: IntegerLaw, *, tops: int, reach: int
+    k: list[int],
+    rank: IntArray,
+    laws: Sequence[IntegerLaw],
+    root: IntegerLaw,
+    *,
+    tops: int,
+    reach: int,
 ) -> FloatArray:
     """P(k, m | N) for every N in 0..tops: over every noisy part, and every noisy total."""
     size, m = len(k), sum(k)
@@ -36,18 +65,19 @@ def summed_likelihood(
     sums = np.sum(grids, axis=0)
     far = 3 * reach + size * tops + m
     noisy = np.arange(-far, far + 1)
+    alike = len(set(laws)) == 1
+    of_sum = SumLaw(law=laws[0], terms=size) if alike else by_convolution(laws, 2 * reach)
     chances = np.zeros((int(sums.max() - sums.min()) + 1, size * tops + 1))
     for t in range(int(sums.min()), int(sums.max()) + 1):
-        of_sum = SumLaw(law=law, terms=size)
         modes = posterior_modes([(noisy, root), (np.full(len(noisy), t), of_sum)])
         leads = noisy[modes == m]
         chances[t - sums.min()] = root.pmf(leads - np.arange(size * tops + 1)[:, None]).sum(axis=1)
     likelihood = np.zeros([tops + 1] * size)
-    to_noisy = law.pmf(parts - np.arange(tops + 1)[:, None])
+    to_noisy = [law.pmf(parts - np.arange(tops + 1)[:, None]) for law in laws]
     for point in np.ndindex(likelihood.shape):
         weight = possible * chances[sums - sums.min(), sum(point)]
-        for x in reversed(point):
-            weight = weight @ to_noisy[x]
+        for s in reversed(range(size)):
+            weight = weight @ to_noisy[s][point[s]]
         likelihood[point] = weight
     return likelihood
 
@@ -72,28 +102,59 @@ CASES = [
 @pytest.mark.parametrize(("k", "epsilon", "total_epsilon", "law"), CASES)
 @pytest.mark.parametrize("order", ["last", "random"])
 def test_posterior_is_that_of_brute_force(
-    k: list[int], epsilon: str, total_epsilon: str, law: type[IntegerLaw], order: str
+    k: list[int],
+    epsilon: str,
+    total_epsilon: str,
+    law: type[IntegerLaw],
+    order: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Packed pairs, as few of them are solved, and by frequency, as many are."""
     size = len(k)
     tops = 8 if size < 3 else 5
     rank = np.arange(size)[::-1] if order == "last" else np.random.default_rng(3).permutation(size)
     part, root = law(scale=1 / Fraction(epsilon)), law(scale=1 / Fraction(total_epsilon))
     reach = int(30 / float(epsilon)) + 2
-    joint = summed_likelihood(k, rank, part, root, tops=tops, reach=reach)
-    post = cw.infer_counts(
-        k,
-        epsilon=epsilon,
-        total_epsilon=total_epsilon,
-        mechanism=law.name,
-        ties=rank.tolist(),
-        prior=Uniform(tops),
-        from_total="summed",
-    )
-    assert isinstance(post, Computed)
-    for s, name in enumerate(post.hierarchy.labels[0]):
-        others = tuple(i for i in range(size) if i != s)
-        found = [post.node(name).pmf(x) for x in range(tops + 1)]
-        np.testing.assert_allclose(found, joint.sum(axis=others) / joint.sum(), atol=1e-9)
+    joint = summed_likelihood(k, rank, [part] * size, root, tops=tops, reach=reach)
+    for few in (pairing.FEW, 0):
+        monkeypatch.setattr(pairing, "FEW", few)
+        post = cw.infer_counts(
+            k,
+            epsilon=epsilon,
+            total_epsilon=total_epsilon,
+            mechanism=law.name,
+            ties=rank.tolist(),
+            prior=Uniform(tops),
+            from_total="summed",
+        )
+        assert isinstance(post, Computed)
+        for s, name in enumerate(post.hierarchy.labels[0]):
+            others = tuple(i for i in range(size) if i != s)
+            found = [post.node(name).pmf(x) for x in range(tops + 1)]
+            np.testing.assert_allclose(found, joint.sum(axis=others) / joint.sum(), atol=1e-9)
+
+
+@pytest.mark.parametrize("prior", ["uniform", "negative-binomial:12,1.5"])
+@pytest.mark.parametrize("law", [Geometric, DiscreteGaussian])
+def test_transforms_give_what_packed_pairs_do(
+    prior: str, law: type[IntegerLaw], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    k = [7, 0, 12, 3, 1, 30]
+    found = []
+    for few in (10**12, 0):
+        monkeypatch.setattr(pairing, "FEW", few)
+        post = cw.infer_counts(
+            k,
+            epsilon=1,
+            total_epsilon="0.4",
+            mechanism=law.name,
+            prior=prior,
+            from_total="summed",
+        )
+        assert isinstance(post, Computed)
+        found.append(post.solved.family(0, 0, 1))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one.scaled().values, other.scaled().values, atol=1e-11)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +168,7 @@ def test_combinations_statements_and_draws_are_those_of_brute_force(
     part = Geometric(scale=1 / Fraction(epsilon))
     root = Geometric(scale=1 / Fraction(total_epsilon))
     reach = int(30 / float(epsilon)) + 2
-    joint = summed_likelihood(k, rank, part, root, tops=tops, reach=reach)
+    joint = summed_likelihood(k, rank, [part] * size, root, tops=tops, reach=reach)
     joint /= joint.sum()
     post = cw.infer_counts(
         k,
@@ -141,7 +202,7 @@ def test_a_tree_with_a_summed_total_against_brute_force() -> None:
     counts = (np.array([5]), np.array([2, 3]), np.array([0, 2, 2, 1]))
     order = (np.zeros(1, np.int64), np.array([1, 0]), np.array([0, 1, 1, 0]))
     laws = [Geometric(scale=Fraction(each)) for each in ("2", "1/2", "1/2")]
-    middle = summed_likelihood([2, 3], order[1], laws[1], laws[0], tops=2 * tops, reach=16)
+    middle = summed_likelihood([2, 3], order[1], [laws[1]] * 2, laws[0], tops=2 * tops, reach=16)
     left = mode_likelihood([0, 2], np.array([0, 1]), [laws[2]] * 2, tops=tops, reach=16)
     right = mode_likelihood([2, 1], np.array([1, 0]), [laws[2]] * 2, tops=tops, reach=16)
     pairs = sum_grid([tops + 1] * 2)
@@ -179,8 +240,7 @@ def test_with_geometric_noise_the_rule_is_a_clip(scale: str) -> None:
     rule = Summed(
         released=40,
         noise=Geometric(scale=Fraction(scale)),
-        part=Geometric(scale=Fraction(1)),
-        terms=9,
+        parts=(Geometric(scale=Fraction(1)),) * 9,
     )
     low, high = rule.sums(-200, 300)
     assert 40 - low == high - 40
@@ -201,6 +261,40 @@ def test_many_components_with_zeros_keep_their_precision() -> None:
     assert post.summaries(1).mean.sum() == pytest.approx(post.node("total").mean, abs=1e-9)
 
 
-def test_components_with_different_noise_have_no_summed_total() -> None:
-    with pytest.raises(InputError, match="same noise"):
-        cw.infer_counts([2, 3], epsilon=[1, 2], total_epsilon=1, from_total="summed")
+@pytest.mark.parametrize(
+    ("k", "epsilon", "total_epsilon", "law"),
+    [
+        ([3, 5], ["2", "1"], "0.5", Geometric),
+        ([0, 4], ["1.2", "3"], "0.6", Geometric),
+        ([2, 0, 1], ["3", "2", "4"], "0.8", Geometric),
+        ([4, 1], ["1", "0.7"], "0.5", DiscreteGaussian),
+    ],
+)
+def test_components_may_have_different_noise(
+    k: list[int],
+    epsilon: list[str],
+    total_epsilon: str,
+    law: type[IntegerLaw],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = len(k)
+    tops, rank = 8 if size < 3 else 5, np.random.default_rng(4).permutation(len(k))
+    parts = [law(scale=1 / Fraction(each)) for each in epsilon]
+    root = law(scale=1 / Fraction(total_epsilon))
+    reach = int(30 / min(map(float, epsilon))) + 2
+    joint = summed_likelihood(k, rank, parts, root, tops=tops, reach=reach)
+    for few in (pairing.FEW, 0):
+        monkeypatch.setattr(pairing, "FEW", few)
+        post = cw.infer_counts(
+            k,
+            epsilon=epsilon,
+            total_epsilon=total_epsilon,
+            mechanism=law.name,
+            ties=rank.tolist(),
+            prior=Uniform(tops),
+            from_total="summed",
+        )
+        for s, name in enumerate(post.hierarchy.labels[0]):
+            expected = joint.sum(axis=tuple(i for i in range(size) if i != s)) / joint.sum()
+            found = [post.node(name).pmf(x) for x in range(tops + 1)]
+            np.testing.assert_allclose(found, expected, atol=1e-9)

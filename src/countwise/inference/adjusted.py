@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from countwise.arrays import BoolArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.inference.ranges import Ranges, Shares, ranges
 from countwise.inference.summed import Summed
 from countwise.sumproduct.evidence import Seen
@@ -68,6 +68,12 @@ class Adjusted:
         """The children of one parent as a mixture of coupled sums."""
         raise NotImplementedError
 
+    def solved(
+        self, level: int, parent: int, children: Laws, low: int, coupling: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Marginals and messages of the children of one parent, and the law of their sum."""
+        return self.steps(level, parent, children).solve(children, low, coupling)
+
     @property
     def largest(self) -> int:
         """The largest count in any window of a cell."""
@@ -100,7 +106,7 @@ class Adjusted:
         for parent in range(first, last):
             below = self._children(level, first, parent, children)
             low, known = coupling.one(parent - first)
-            parts.append(self.steps(level, parent, below).solve(below, low, known))
+            parts.append(self.solved(level, parent, below, low, known))
         marginals, told, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
         return Family(
             Laws(lows=children.lows, offsets=children.offsets, values=marginals),

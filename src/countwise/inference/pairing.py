@@ -9,14 +9,21 @@ from typing import NamedTuple
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.inference.noisesums import noise_sum_reach
 from countwise.inference.ranges import Ranges
-from countwise.inference.summed import Summed, noise_sum_reach
-from countwise.inference.windows import FAR, Pieces
+from countwise.inference.summed import Summed
+from countwise.inference.windows import FAR
+from countwise.privacy.laws import IntegerLaw
+from countwise.sumproduct.columns import Pieces
+from countwise.sumproduct.couples import Couple
 from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.noise import reach
+from countwise.sumproduct.noise import mixed_noise, reach
 from countwise.sumproduct.pairs import Block, Paired, packed
+from countwise.sumproduct.runs import solve
 
 NEGLIGIBLE = 40.0  # sums of noises beyond exp(-40) of their mass are not told apart
+
+FEW = 50_000  # packed pairs up to which their convolution is faster than transforms
 
 
 class Hull(NamedTuple):
@@ -33,18 +40,18 @@ class Hull(NamedTuple):
 
 def with_sums(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges: Ranges) -> Paired:
     """Steps whose chances are P(x + Z = n) for every noisy count n of a window."""
-    far = reach(rule.part, ranges.depth)
+    reaches = [reach(law, ranges.depth) for law in rule.parts]
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
     least, most = rule.sums(rule.released + around.least, rule.released + around.most)
     blocks = []
     for s, low, high in zip(pieces.components, pieces.lows, pieces.highs, strict=True):
-        first = -FAR if low == 0 else int(low)
+        first, far = -FAR if low == 0 else int(low), reaches[s]
         lowest, highest = int(children.lows[s]), int(children.highs[s])
         bottom = min(max(first - far, lowest), highest)
         top = max(min(int(high) + far, highest), bottom)
         begin = max(first, bottom - far, int(k[s]) + around.least)
         end = max(min(int(high), top + far, int(k[s]) + around.most), begin)
-        chances = transitions(rule, bottom, top, begin, end)
+        chances = transitions(rule.parts[s], bottom, top, begin, end)
         blocks.append(Block(low=bottom, first=begin - int(k[s]), chances=chances))
 
     def known(x: IntArray, y: IntArray) -> FloatArray:
@@ -62,22 +69,50 @@ def with_sums(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges:
     )
 
 
+def in_runs(
+    children: Laws,
+    rule: Summed,
+    k: IntArray,
+    pieces: Pieces,
+    ranges: Ranges,
+    low: int,
+    coupling: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """As `Steps.solve`, by frequency; None where that loses digits, and where pairs are few."""
+    if pieces.bounds.size < 2:
+        return None
+    around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
+    if around.stride * int(children.sizes[pieces.components].sum()) < FEW:
+        return None
+    least, most = rule.sums(rule.released + around.least, rule.released + around.most)
+    x, sums = low + np.arange(len(coupling)), np.arange(least, most + 1)
+    couple = Couple(
+        m=rule.released,
+        low=low,
+        least=least - rule.released,
+        table=coupling[:, None] * rule.chances(*np.broadcast_arrays(sums, x[:, None])),
+    )
+    noise = mixed_noise(rule.parts)
+    depth = max(ranges.depth, NEGLIGIBLE)
+    return solve(children, noise, k, pieces, couple=couple, depth=depth)
+
+
 def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
     """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
     spread = rule.spread(NEGLIGIBLE)
     least, most = rule.sums(int(lowest) - spread, int(highest) + spread)
-    loose = int((k == 0).sum())
-    return max(lowest, float(least)), min(highest, float(most + below_zero(rule, loose)))
+    below = below_zero(rule, np.flatnonzero(k == 0))
+    return max(lowest, float(least)), min(highest, float(most + below))
 
 
-def below_zero(rule: Summed, terms: int) -> int:
-    """How far the noisy parts that are negative can add up below zero."""
-    return noise_sum_reach(rule.part, terms, NEGLIGIBLE, below=True)
+def below_zero(rule: Summed, loose: IntArray) -> int:
+    """How far some of the noisy parts can add up below zero when they are negative."""
+    return noise_sum_reach(tuple(rule.parts[s] for s in loose), NEGLIGIBLE, below=True)
 
 
-def transitions(rule: Summed, low: int, high: int, first: int, last: int) -> FloatArray:
+def transitions(law: IntegerLaw, low: int, high: int, first: int, last: int) -> FloatArray:
     """P(n | x) for counts low..high (rows) and noisy counts first..last."""
-    return rule.part.pmf(np.arange(first, last + 1) - np.arange(low, high + 1)[:, None])
+    return law.pmf(np.arange(first, last + 1) - np.arange(low, high + 1)[:, None])
 
 
 def hull(rule: Summed, k: IntArray, pieces: Pieces, total: tuple[int, int]) -> Hull:
@@ -90,7 +125,7 @@ def hull(rule: Summed, k: IntArray, pieces: Pieces, total: tuple[int, int]) -> H
     """
     m, spread = rule.released, rule.spread(NEGLIGIBLE)
     lows, highs = step_sums(pieces, len(k))
-    below = below_zero(rule, len(np.unique(pieces.components[pieces.lows == 0])))
+    below = below_zero(rule, np.unique(pieces.components[pieces.lows == 0]))
     _, largest = rule.sums(total[0] - spread, total[1] + spread)
     least = max(min(lows.min(), largest) - below, total[0] - spread)
     most = min(highs.max(), total[1] + spread)

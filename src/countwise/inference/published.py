@@ -26,6 +26,7 @@ from countwise.tables.hierarchy import Hierarchy
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
 DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
+BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
 
@@ -43,13 +44,10 @@ class Published:
 
     def summed(self) -> Summed:
         """The rule of a total that was also made from the sum of the noisy parts."""
-        if len(self.noise[1].laws) > 1:
-            raise InputError("a summed total needs the same noise for all of its components.")
         return Summed(
             released=int(self.counts[0][0]),
             noise=self.noise[0].laws[0],
-            part=self.noise[1].laws[0],
-            terms=len(self.counts[1]),
+            parts=tuple(self.noise[1].laws[i] for i in self.noise[1].which),
         )
 
     def root(self) -> Seen | Summed:
@@ -115,7 +113,7 @@ def cost(ties: Ties) -> float:
         if level == 0 and isinstance(ties.root, Summed):
             ends = sums_within(ties.root, ties.counts[1], float(least[0]), float(most[0]))
             least, most = np.array(ends[:1]), np.array(ends[1:])
-            pairs = ends[1] - ends[0] + 1.0  # values of the sum of the noisy parts
+            pairs = 1.0 + BY_FREQUENCY * (ends[1] - ends[0])
         wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
         width = np.maximum.reduceat(wide, offsets[:-1]) + (
             ties.ranges.highs[level] - ties.ranges.lows[level]

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import logsumexp
 
-from countwise.adjust.likelihood import LogConcave, SumLaw, posterior_modes
+from countwise.adjust.likelihood import posterior_modes
 from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.inference.noisesums import noise_sum_reach, sum_of
 from countwise.privacy.laws import IntegerLaw
 from countwise.sumproduct.noise import between, reach
 
 FAR = 1 << 60
-TILTS = 64  # tried for a bound on a sum of noises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +28,7 @@ class Summed:
 
     released: int
     noise: IntegerLaw
-    part: IntegerLaw
-    terms: int
+    parts: tuple[IntegerLaw, ...]
 
     def logs(self, nodes: IntArray, x: IntArray) -> FloatArray:
         """Nothing by itself: all that is known involves the sum of the noisy parts."""
@@ -50,7 +48,7 @@ class Summed:
 
     def spread(self, depth: float) -> int:
         """How far n* can be from the true total: P(beyond) ≤ exp(-depth)."""
-        return noise_sum_reach(self.part, self.terms, depth)
+        return noise_sum_reach(self.parts, depth)
 
     def sums(self, low: int, high: int) -> tuple[int, int]:
         """The least and the largest n* in low..high that can lead to m."""
@@ -83,7 +81,7 @@ def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]
     """
     m = rule.released
     far = 1 << max(abs(low - m), abs(high - m), 1).bit_length()
-    first, last = totals_around_zero(rule.noise, rule.part, rule.terms, far)
+    first, last = totals_around_zero(rule.noise, rule.parts, far)
     here = slice(low - m + far, high - m + far + 1)
     first, last = first[here], last[here]
     if m == 0:  # every mode up to zero is released as zero
@@ -95,7 +93,7 @@ def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]
 
 @lru_cache(maxsize=16)
 def totals_around_zero(
-    noise: IntegerLaw, part: IntegerLaw, terms: int, far: int
+    noise: IntegerLaw, parts: tuple[IntegerLaw, ...], far: int
 ) -> tuple[IntArray, IntArray]:
     """The first and last noisy total with mode 0 for n* from -far to far, were modes not clipped.
 
@@ -105,13 +103,13 @@ def totals_around_zero(
     sums = np.arange(-far, far + 1)
     if not noise.variance:
         return np.zeros(len(sums), np.int64), np.zeros(len(sums), np.int64)
-    of_sum: LogConcave = SumLaw(law=part, terms=terms) if part.variance else part
+    of_sum = sum_of(parts)
     base = 1 << 44  # so far up that no mode is negative
 
     def modes(noisy: IntArray) -> IntArray:
         return posterior_modes([(base + noisy, noise), (base + sums, of_sum)]) - base
 
-    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(part, terms, 40.0))
+    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(parts, 40.0))
     ends = np.full(len(sums), -most), np.full(len(sums), most)
     first = _first(lambda noisy: modes(noisy) >= 0, *ends)
     last = _first(lambda noisy: modes(noisy) > 0, *ends) - 1
@@ -129,19 +127,3 @@ def _first(holds: Callable[[IntArray], BoolArray], low: IntArray, high: IntArray
         true = holds(middle)
         low, high = np.where(true, low, np.minimum(middle + 1, high)), np.where(true, middle, high)
     return low
-
-
-@lru_cache(maxsize=64)
-def noise_sum_reach(law: IntegerLaw, terms: int, depth: float, *, below: bool = False) -> int:
-    """A distance that a sum of noises passes with probability exp(-depth) at most, by Chernoff.
-
-    `below`: of noises known to be zero or less.
-    """
-    if not law.variance or not terms:
-        return 0
-    far = reach(law, 600.0)
-    z = np.arange(0 if below else -far, far + 1)
-    logs = law.logpmf(z)
-    tilts = np.geomspace(1e-3, 10.0, TILTS)[:, None] / np.sqrt(law.variance)
-    growth = logsumexp(tilts * z + logs, axis=1) - logsumexp(logs)
-    return int(np.ceil(((terms * growth + depth + np.log(2.0)) / tilts[:, 0]).min()))

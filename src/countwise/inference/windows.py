@@ -1,25 +1,15 @@
 """Windows of clipped noisy counts as steps of a mixture: what a cut says about every child."""
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
-from countwise.arrays import IntArray
+from countwise.sumproduct.columns import Pieces
 from countwise.sumproduct.laws import Laws, grid
 from countwise.sumproduct.noise import Noise
 from countwise.sumproduct.steps import Steps, laid_out
 
 FAR = 1 << 60
-
-
-class Pieces(NamedTuple):
-    """Windows of clipped noisy counts, as in `kernels.cuts.Cuts`."""
-
-    components: IntArray
-    bounds: IntArray
-    lows: IntArray
-    highs: IntArray
 
 
 def with_all_zero(pieces: Pieces, size: int) -> Pieces:

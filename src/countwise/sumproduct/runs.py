@@ -1,0 +1,113 @@
+"""Coupled sums of pairs, run by run: steps whose sums of y are in about the same place.
+
+T(Σd, Σy) = coupling(N)·known(N, Σy), with N = m + Σd + Σy the count of the parent. Where what is
+known does not change with Σy as far as a step's Σy goes, the step is *free*: one number, z = d + y,
+says all. The others are solved in two dimensions, z = d, a run at a time, so that the transform
+over y is no longer than the bulk of a few steps. Each run has tilts of its own.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.sumproduct.columns import DEEP, SECOND, Columns, Pieces, columns
+from countwise.sumproduct.couples import Couple, balanced
+from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.noise import Noise
+from countwise.sumproduct.transforms import Part, by_transforms, hull
+
+PRECISE = 1e-11  # a larger error of a marginal is not accepted
+
+
+class Run(NamedTuple):
+    """Steps first to last - 1, and whether they are free."""
+
+    first: int
+    last: int
+    free: bool
+
+
+class Tilted(NamedTuple):
+    """A run, the tilt of d and of y for it, and bounds on the log weight of each step."""
+
+    run: Run
+    tilt: FloatArray
+    bounds: FloatArray
+
+
+def solve(
+    children: Laws,
+    noise: Noise,
+    k: IntArray,
+    pieces: Pieces,
+    *,
+    couple: Couple,
+    depth: float,
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Marginals and messages in the layout of the children, and the law of N.
+
+    None where rounding would spoil them.
+    """
+
+    def cut_out(first: int, last: int) -> Columns:
+        return columns(children, noise, k, pieces.part(first, last), depth)
+
+    if not couple.table.any():
+        return None
+    ready = [
+        tilted(cut_out(run.first, run.last), couple, run)
+        for run in runs(cut_out(0, len(pieces.bounds) - 1), couple)
+    ]
+    parts: list[Part] = []
+    reached = -np.inf
+    for each in sorted(ready, key=lambda each: (not each.run.free, -each.bounds.max())):
+        needed = np.flatnonzero(each.bounds > reached - DEEP)
+        if len(needed):
+            first, last = each.run.first + needed[0], each.run.first + needed[-1] + 1
+            columns_of = cut_out(first, last)
+            found = by_transforms(columns_of, children, couple, each.tilt, free=each.run.free)
+            if found is not None and found.sums.any():
+                parts.append(found)
+                reached = max(reached, found.log + float(np.log(found.sums.sum())))
+    if not parts:
+        return None
+    logs = np.array([part.log for part in parts])
+    shares = np.exp(logs - logs.max())
+    total = float(sum(s * part.sums.sum() for s, part in zip(shares, parts, strict=True)))
+    error = sum(s * part.error for s, part in zip(shares, parts, strict=True))
+    if not total > 0.0 or error > PRECISE * total:
+        return None
+    marginals, told, sums = (
+        sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
+        for arrays in zip(*((p.marginals, p.told, p.sums) for p in parts), strict=True)
+    )
+    return np.asarray(marginals), np.asarray(told), np.asarray(sums)
+
+
+def runs(whole: Columns, couple: Couple) -> list[Run]:
+    """Steps that can be solved together, in order."""
+    low, high = whole.bulk(np.zeros(2), SECOND)
+    free = couple.free(low, high)
+    longest = 3 * int(np.median((high - low)[~free])) // 2 if not free.all() else 0
+    result: list[Run] = []
+    ends = 0, 0
+    for step, alone in enumerate(free.tolist()):
+        ends = min(ends[0], int(low[step])), max(ends[1], int(high[step]))
+        if result and result[-1].free == alone and (alone or ends[1] - ends[0] <= longest):
+            result[-1] = result[-1]._replace(last=step + 1)
+        else:
+            ends = int(low[step]), int(high[step])
+            result.append(Run(step, step + 1, alone))
+    return result
+
+
+def tilted(part: Columns, couple: Couple, run: Run) -> Tilted:
+    """A run with its tilt; one that is not free once tilted becomes one in two dimensions."""
+    low, high = hull(part.bulk(np.zeros(2), SECOND))
+    tilt = balanced(part, couple, low, high, free=run.free)
+    if run.free:
+        low, high = hull(part.bulk(tilt, SECOND))
+        if not couple.free(np.array([low]), np.array([high]))[0]:
+            return tilted(part, couple, run._replace(free=False))
+    return Tilted(run, tilt, part.moments(tilt).logs + couple.logs(tilt).max())
