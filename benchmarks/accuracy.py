@@ -1,7 +1,11 @@
 """How accurate releases are at the same privacy loss, method by method.
 
-    python benchmarks/accuracy.py --repetitions 500 --json flat.json
-    python benchmarks/accuracy.py --tree nc_tracts_2020.csv --tree-repetitions 10 --json tree.json
+    python benchmarks/accuracy.py --tree nc_tracts_2020.csv --out docs/accuracy.md
+
+or in parts, each of them stopped whenever you like, and put together afterwards:
+
+    python benchmarks/accuracy.py --json flat.json
+    python benchmarks/accuracy.py --tree nc_tracts_2020.csv --only "ε = 1 " --json tree.json
     python benchmarks/accuracy.py --page flat.json tree.json --out docs/accuracy.md
 
 Every method of a row sees the same noisy counts, except that those marked joint see joint noise of
@@ -12,16 +16,15 @@ import argparse
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from accuracy_page import as_page
+from accuracy_tables import Table, fresh_tables, tables, trees
 from competitors import COMPETITORS
 from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes
@@ -31,71 +34,9 @@ from countwise.inference.routes import infer_measurements
 from countwise.privacy.measurements import Measurements
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
-from countwise.tables.hierarchy import Hierarchy, build
-from countwise.tables.reading import read_public_counts
 
 Counts = tuple[np.ndarray, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Counts to release, at a loss."""
-
-    name: str
-    hierarchy: Hierarchy
-    cells: np.ndarray
-    epsilon: dict[str, str]
-    repetitions: int
-    covered: int
-    categories: bool = False
-
-
-def flat(name: str, cells: Any, total: str, parts: str, repetitions: int) -> Table:
-    labels = pl.DataFrame({"part": [f"{i:06}" for i in range(len(cells))]})
-    return Table(
-        name=name,
-        hierarchy=build(labels)[0],
-        cells=np.array(cells, dtype=np.int64),
-        epsilon={"total": total, "part": parts},
-        repetitions=repetitions,
-        covered=min(repetitions, 40),
-    )
-
-
-def tables(repetitions: int) -> list[Table]:
-    rng = np.random.default_rng(7)
-    spread = np.concatenate([[0, 0, 0, 1, 2, 3, 15, 22, 31, 44, 60], rng.integers(60, 978, 39)])
-    seats = np.repeat(
-        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 27, 36, 53, 435],
-        [7, 5, 3, 6, 3, 2, 2, 4, 4, 1, 1, 1, 1, 2, 1, 2, 2, 1, 1, 1],
-    )
-    empty = [0] * 200 + [500, 2000, 9000]
-    return [
-        flat("scenario 1", spread, "1", "1", repetitions),
-        flat("scenario 2", spread, "0.1", "5", repetitions),
-        flat("scenario 3", spread, "5", "0.1", repetitions),
-        flat("scenario 4", rng.permutation(seats), "1", "1", repetitions),
-        flat("200 empty cells and three large", empty, "1", "1", repetitions),
-        flat("500 Poisson(3) cells", rng.poisson(3, 500), "0.5", "0.5", repetitions),
-        flat("300 Zipf cells", np.minimum(rng.zipf(1.6, 300), 10**5), "1", "1", repetitions),
-    ]
-
-
-def trees(path: Path, epsilons: str, repetitions: int) -> list[Table]:
-    by = ("county", "tract", "race")
-    hierarchy, cells = read_public_counts(path, by=by, count="count")
-    return [
-        Table(
-            name=f"North Carolina, ε = {epsilon} in all",
-            hierarchy=hierarchy,
-            cells=cells,
-            epsilon=dict.fromkeys(("total", *by), str(Fraction(epsilon) / 4)),
-            repetitions=repetitions,
-            covered=min(repetitions, 1),
-            categories=True,
-        )
-        for epsilon in epsilons.split(",")
-    ]
+SECONDS_TO_TELL = 10.0
 
 
 def measure(table: Table, mechanism: str) -> Measurements:
@@ -129,11 +70,12 @@ def covered(table: Table, measured: Measurements) -> dict[str, list[float]]:
 
 
 def run(table: Table, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Errors of every method on one table, told ten times on the way."""
+    """Errors of every method on one table, told now and then on the way."""
     true, rng = table.hierarchy.sums(table.cells), np.random.default_rng()
     scores: dict[str, list[dict[str, Any]]] = {}
     intervals: list[dict[str, list[float]]] = []
     chosen: dict[str, int] = {}
+    started = last = monotonic()
     for repetition in range(table.repetitions):
         independent = measure(table, "geometric")
         made: dict[str, Counts] = {n: method([independent]) for n, method in COMPETITORS.items()}
@@ -148,8 +90,12 @@ def run(table: Table, tell: Callable[[dict[str, Any]], None]) -> None:
             scores.setdefault(name, []).append(scored(off, table))
         if repetition < table.covered:
             intervals.append(covered(table, independent))
-        if (repetition + 1) % max(table.repetitions // 10, 1) == 0:
+        over = monotonic() - started > 60 * table.minutes
+        if over or repetition + 1 == table.repetitions or monotonic() - last > SECONDS_TO_TELL:
             tell(told(table, scores, intervals, chosen))
+            last = monotonic()
+        if over:
+            break
 
 
 def told(
@@ -162,6 +108,7 @@ def told(
     categories = list(table.hierarchy.labels[-1]) if table.categories else []
     return {
         "repetitions": sum(chosen.values()),
+        "fresh": table.fresh,
         "levels": list(table.hierarchy.levels),
         "categories": categories,
         "sparsest": int(by_category(table, table.cells).argmin()) if categories else None,
@@ -210,10 +157,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--only", help="rows whose name has this, a regular expression")
     parser.add_argument("--tree", type=Path, help="census tracts: county, tract, race, count")
-    parser.add_argument("--tree-repetitions", type=int, default=10)
     parser.add_argument("--tree-epsilons", default="0.5,1,2,4")
-    parser.add_argument("--json", type=Path, help="write the figures here")
-    parser.add_argument("--page", type=Path, nargs="+", help="figures to make a page of")
+    parser.add_argument("--tree-minutes", type=float, default=float("inf"), help="for each epsilon")
+    parser.add_argument("--json", type=Path, help="write the figures here, again and again")
+    parser.add_argument("--page", type=Path, nargs="+", help="make the page of these figures only")
     parser.add_argument("--out", type=Path, help="write the page here")
     options = parser.parse_args()
     if options.page:
@@ -222,11 +169,11 @@ def main() -> None:
             results |= json.loads(path.read_text())
         options.out.write_text(as_page(results) + "\n")
         return
-    rows = (
-        trees(options.tree, options.tree_epsilons, options.tree_repetitions)
-        if options.tree
-        else tables(options.repetitions)
-    )
+    rows = tables(options.repetitions) + fresh_tables(options.repetitions)
+    if options.tree:
+        rows += trees(
+            options.tree, options.tree_epsilons, options.repetitions, options.tree_minutes
+        )
     results: dict[str, Any] = {}
 
     def tell(table: str, row: dict[str, Any]) -> None:
@@ -238,6 +185,8 @@ def main() -> None:
     for table in rows:
         if options.only is None or re.search(options.only, table.name):
             run(table, partial(tell, table.name))
+    if options.out:
+        options.out.write_text(as_page(results) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,14 @@ import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
 from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes, posterior_moments, solve_tree
-from countwise.adjust.cellprior import CellPrior, fit_cells
+from countwise.adjust.cellprior import CellPrior, _left_out, fit_cells, maximise
 from countwise.adjust.fitted import PooledPrior, SharePrior
 from countwise.adjust.learning import learn
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode
 from countwise.adjust.shareprior import expected_counts, grades_of
 from countwise.errors import InputError, PlanError, ReleaseError
+from countwise.inference.routes import infer_measurements
 from countwise.privacy.laws import DiscreteGaussian, Geometric, RoundedLaplace
 from countwise.privacy.measurements import Measurements
 from countwise.privacy.sampling import sample
@@ -57,8 +58,8 @@ def test_the_prior_of_the_cells_is_recovered(kind: type[Geometric]) -> None:
     rng = np.random.default_rng(1)
     true = rng.choice([0, 3, 12], p=[0.5, 0.3, 0.2], size=20_000)
     law = kind(scale=Fraction(3, 2))
-    chances = np.exp(fit_prior(true + sample(law, len(true)), law).log_table())
-    x = np.arange(len(chances))
+    x = np.arange(200)
+    chances = np.exp(fit_prior(true + sample(law, len(true)), law).logs(x))
     assert chances.sum() == pytest.approx(1, abs=0.01)
     assert (x * chances).sum() == pytest.approx(true.mean(), abs=0.15)
     assert chances[:2].sum() == pytest.approx(0.5, abs=0.05)
@@ -72,15 +73,40 @@ def test_em_finds_the_largest_likelihood_of_two_blocks() -> None:
     noisy = np.array([0] * 70 + [40] * 30)
     prior = fit_cells(noisy, law)[0].prior
     share = (70 + 1 / len(prior.weights)) / 101
-    assert np.exp(prior.log_table())[0] == pytest.approx(share, rel=0.01)
+    assert np.exp(prior.logs(np.zeros(1, np.int64)))[0] == pytest.approx(share, rel=0.01)
+
+
+def test_a_cell_left_out_leaves_no_trace_in_the_weights() -> None:
+    """Alone in its block, what is left for it is what was added there; in company, the others."""
+    law = Geometric(scale=Fraction(1, 4))
+    values, times = np.array([0, 40]), np.array([70, 1])
+    likelihood = law.pmf(values[:, None] - np.array([0, 20, 40]))
+    left = _left_out(likelihood, maximise(likelihood, times), times)
+    peak = float(law.pmf([0])[0])
+    np.testing.assert_allclose(np.exp(left), peak * np.array([69 + 1 / 3, 1 / 3]) / 71, rtol=1e-9)
+
+
+def test_intervals_under_the_fitted_prior_hold_on_small_tables() -> None:
+    """The prior is fitted to the same 50 noisy counts, and must not be surer for that. Of the cells
+    94% are held; blocks as narrow as the noise would hold 69%."""
+    cells, law = scenario_1(), Geometric(scale=Fraction(1))
+    hierarchy = flat(len(cells))
+    held = []
+    for _ in range(20):
+        noisy = tuple(t + sample(law, len(t)) for t in hierarchy.sums(cells))
+        measurements = [Measurements(hierarchy=hierarchy, laws=(law, law), noisy=noisy)]
+        posterior = infer_measurements(measurements, prior=learn(measurements, "").prior)
+        found = posterior.summaries(1)
+        held.append(((found.lower <= cells) & (cells <= found.upper)).mean())
+    assert np.mean(held) > 0.89
 
 
 def test_noise_alone_is_read_as_emptiness() -> None:
     law = Geometric(scale=Fraction(1))
-    empty = [np.exp(fit_prior(sample(law, 400), law).log_table())[0] for _ in range(20)]
+    zero = np.zeros(1, np.int64)
+    empty = [np.exp(fit_prior(sample(law, 400), law).logs(zero))[0] for _ in range(20)]
     assert np.mean(empty) > 0.93
-    ones = np.exp(fit_prior(1 + sample(law, 400), law).log_table())
-    assert ones[0] < 0.6
+    assert np.exp(fit_prior(1 + sample(law, 400), law).logs(zero))[0] < 0.6
 
 
 def test_posterior_moments_are_those_of_brute_force() -> None:
@@ -91,9 +117,8 @@ def test_posterior_moments_are_those_of_brute_force() -> None:
     prior = learn([measurements], "").prior
     assert isinstance(prior, PooledPrior)
     means, variances = posterior_moments(solve_tree([measurements], prior))
-    table = prior.pools[0].log_table()
     x = np.arange(60)
-    logs = table[np.minimum(x, len(table) - 1)]
+    logs = prior.pools[0].logs(x)
     a, b = np.meshgrid(x, x, indexing="ij")
     joint = np.exp(
         logs[a] + logs[b] + law.logpmf(4 - a) + law.logpmf(2 - b) + law.logpmf(9 - a - b)
@@ -108,12 +133,13 @@ def test_posterior_moments_are_those_of_brute_force() -> None:
 def test_small_cells_learn_from_each_other() -> None:
     """Squared errors at the same noise: several times lower than least squares where most cells
     are empty, 2 times lower on cells of one size, and little worse on the papers' tables. The
-    constants of the fitted prior were chosen on tables like these. The first ratio is 5.65 with a
-    standard deviation of 0.71 over sets of 150 releases, hence the bound."""
+    constants of the fitted prior were chosen on tables like these. The first ratio is 7.4 (4,000
+    releases), and the error it divides by 5.2 with a standard deviation of 0.7 over sets of 150,
+    a few outlying cells having most of it: hence the bound."""
     rng = np.random.default_rng(3)
     empty = np.array([0] * 200 + [500, 2000, 9000])
     fit = squared_error(LeastSquares(tie_key=1), empty, "1", 150)
-    assert squared_error(EmpiricalBayes(tie_key=1), empty, "1", 150) < fit / 2.5
+    assert squared_error(EmpiricalBayes(tie_key=1), empty, "1", 150) < fit / 3.5
     alike = rng.poisson(3, 500)
     fit = squared_error(LeastSquares(tie_key=1), alike, "0.5", 30)
     assert squared_error(EmpiricalBayes(tie_key=1), alike, "0.5", 30) < fit / 2

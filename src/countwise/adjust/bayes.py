@@ -22,6 +22,9 @@ from countwise.sumproduct.measured import seen_by
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.tree import Solved, solve
 
+DEPTH = 30.0  # windows end where the likelihood is exp(-30) of its largest value
+EDGE = 1e-10  # share of mass at the end of a window that calls for a wider one
+
 
 @dataclass(frozen=True, kw_only=True)
 class EmpiricalBayes:
@@ -43,8 +46,8 @@ class EmpiricalBayes:
 
 
 def solve_tree(measurements: Sequence[Measurements], prior: Prior) -> Solved:
-    """The exact posterior of every node given all noisy counts of all levels."""
-    return solve(seen_by(measurements, prior))
+    """The posterior of every node given all noisy counts of all levels, to the digits of a mean."""
+    return solve(seen_by(measurements, prior, depth=DEPTH), edge=EDGE)
 
 
 def posterior_moments(solved: Solved) -> tuple[list[FloatArray], list[FloatArray]]:

@@ -35,8 +35,8 @@ class PooledPrior(Independent):
         logs = np.empty(len(x))
         pools = self.members[cells]
         for i, prior in enumerate(self.pools):
-            table, mine = prior.log_table(), pools == i
-            logs[mine] = table[np.minimum(x[mine], len(table) - 1)]
+            mine = pools == i
+            logs[mine] = prior.logs(x[mine])
         return logs
 
     def words(self) -> str:

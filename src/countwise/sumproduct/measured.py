@@ -107,7 +107,9 @@ class Measured:
         return None if same else wider
 
 
-def seen_by(measurements: Sequence[Measurements], prior: Prior) -> Measured:
+def seen_by(
+    measurements: Sequence[Measurements], prior: Prior, *, depth: float = DEPTH
+) -> Measured:
     """Ties of a hierarchy given every noisy value of every node; exact counts need no prior."""
     noises = [node_noise(each) for each in measurements]
     seen = [
@@ -120,7 +122,9 @@ def seen_by(measurements: Sequence[Measurements], prior: Prior) -> Measured:
     exact = measurements[0].exact
     if exact is not None and exact[-1].any():
         prior = Except(prior=prior, known=exact[-1])
-    return measured(measurements[0].hierarchy, seen, prior)
+    hierarchy = measurements[0].hierarchy
+    depths = [np.full(size, depth) for size in hierarchy.sizes]
+    return measured(hierarchy, seen, prior, depths=depths)
 
 
 def measured(

@@ -122,10 +122,16 @@ def chunks(offsets: IntArray) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def solve(ties: Ties, *, log_total: "TotalPrior | None" = None, tell: Tell = silent) -> Solved:
+def solve(
+    ties: Ties,
+    *,
+    log_total: "TotalPrior | None" = None,
+    edge: float = EDGE,
+    tell: Tell = silent,
+) -> Solved:
     """Messages in both directions, in windows wide enough that no mass is at their ends."""
     for _ in range(WIDENINGS):
-        solved, touched = _attempt(ties, log_total, tell)
+        solved, touched = _attempt(ties, log_total, edge, tell)
         wider = ties.widened(touched) if any(a.any() or b.any() for a, b in touched) else None
         if wider is None:
             if solved is None:
@@ -149,7 +155,9 @@ class TotalPrior(Protocol):
 Touched = list[tuple[BoolArray, BoolArray]]
 
 
-def _attempt(ties: Ties, log_total: TotalPrior | None, tell: Tell) -> tuple[Solved | None, Touched]:
+def _attempt(
+    ties: Ties, log_total: TotalPrior | None, edge: float, tell: Tell
+) -> tuple[Solved | None, Touched]:
     """One pass up and down; with it, which windows end where there is mass."""
     tell("passing messages up")
     depth = len(ties.hierarchy.offsets)
@@ -164,13 +172,15 @@ def _attempt(ties: Ties, log_total: TotalPrior | None, tell: Tell) -> tuple[Solv
     solved = Solved(ties=ties, ups=tuple(ups), couplings=(owns[0],), kept={})
     touched: Touched = []
     for level in range(depth):
-        solved = pass_down(solved, level, owns, touched)
+        solved = pass_down(solved, level, owns, touched, edge=edge)
         if not solved.root.sums()[0] > 0.0:
             return None, _all_touched(ties.hierarchy, 0, np.ones(1, np.bool_))
     return solved, touched
 
 
-def pass_down(solved: Solved, level: int, owns: list[Laws], touched: Touched) -> Solved:
+def pass_down(
+    solved: Solved, level: int, owns: list[Laws], touched: Touched, *, edge: float = EDGE
+) -> Solved:
     """The same with the marginals of the next level, and what couples their children."""
     kept, told, marginals, held = dict(solved.kept), [], [], 0
     ends = []
@@ -178,8 +188,8 @@ def pass_down(solved: Solved, level: int, owns: list[Laws], touched: Touched) ->
         family = solved.family(level, first, last)
         if level == 0:
             kept[0] = [family.sums]
-            touched.append(family.sums.touching(above=EDGE))
-        ends.append(family.marginals.touching(above=EDGE))
+            touched.append(family.sums.touching(above=edge))
+        ends.append(family.marginals.touching(above=edge))
         held += len(family.marginals.values)
         if held <= KEPT:
             marginals.append(family.marginals)
