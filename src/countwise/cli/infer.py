@@ -15,6 +15,7 @@ from countwise.inference.printed import infer_counts
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
 from countwise.inference.summaries import check_interval
+from countwise.pages.charts import chance
 from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell
 from countwise.release.folder import refuse_existing, whole
@@ -272,10 +273,10 @@ def _print(posterior: Posterior, level: float, interval: str, answers: Any, best
     if best:
         out.print("\nMost probable combinations")
         for each in best:
-            out.print(f"  {'  '.join(f'{n:,}' for n in each.counts)}   {each.probability:.4f}")
+            out.print(f"  {'  '.join(f'{n:,}' for n in each.counts)}   {chance(each.probability)}")
     for said, p in answers.items():
         error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
-        out.print(f"\nP({said}) = {float(p):.4f}{error}", markup=False)
+        out.print(f"\nP({said}) = {chance(float(p))}{error}", markup=False)
     out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
     if posterior.diagnostics:
         out.print(posterior.diagnostics)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from countwise.pages.charts import fitting_ticks, round_ticks, share, tick
+from countwise.pages.charts import chance, fitting_ticks, round_ticks, share, tick
 from countwise.pages.page import render
 
 HEIGHT, TOP, BASE = 180, 8, 140
@@ -32,7 +32,7 @@ def bars(
             "y": round(TOP + span * (1 - p / most), 2),
             "width": round(pace * BAR, 2),
             "height": round(span * p / most, 2),
-            "words": f"{low + i * step:,}: {p:.4f}",
+            "words": f"{low + i * step:,}: {chance(p)}",
         }
         for i, p in enumerate(chances)
     ]

@@ -52,6 +52,11 @@ def said(value: float) -> str:
     return f"{value:,.2f}".rstrip("0").rstrip(".")
 
 
+def chance(p: float) -> str:
+    """A probability in four places, or in two digits where that would show nothing."""
+    return f"{p:.4f}" if p >= 0.001 or p == 0.0 else f"{p:.1e}"
+
+
 def share(value: float, low: float, high: float) -> float:
     """Where a value stands between two others, in percent."""
     return round(100 * (value - low) / (high - low), 2)

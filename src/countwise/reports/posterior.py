@@ -11,7 +11,7 @@ from countwise.inference.names import path_name
 from countwise.inference.posterior import Node, Posterior
 from countwise.inference.summaries import Summaries
 from countwise.pages.bars import bars
-from countwise.pages.charts import Interval, intervals
+from countwise.pages.charts import Interval, chance, intervals
 from countwise.pages.page import render
 from countwise.tables.hierarchy import Hierarchy
 
@@ -62,7 +62,7 @@ def combinations(posterior: Posterior, top: int) -> list[tuple[str, ...]]:
     except InputError:
         return []
     return [
-        (str(rank), *(f"{n:,}" for n in (*each.counts, each.total)), f"{each.probability:.4f}")
+        (str(rank), *(f"{n:,}" for n in (*each.counts, each.total)), chance(each.probability))
         for rank, each in enumerate(found, start=1)
     ]
 
