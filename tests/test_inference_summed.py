@@ -11,8 +11,9 @@ import countwise as cw
 from cases import tree
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference import pairing
+from countwise.inference import pairing, treemode
 from countwise.inference.computed import Computed
+from countwise.inference.posterior import Posterior
 from countwise.inference.published import Published
 from countwise.inference.routes import infer_published
 from countwise.inference.summed import FAR, Summed, noisy_totals
@@ -197,15 +198,21 @@ def test_combinations_statements_and_draws_are_those_of_brute_force(
     np.testing.assert_array_less(np.abs(found - joint), 5 * error)
 
 
-def test_a_tree_with_a_summed_total_against_brute_force() -> None:
+def small_tree(total: str) -> tuple[Posterior, FloatArray]:
+    """The posterior of two by two cells, and their joint law by brute force."""
     hierarchy, tops = tree(2, 2), 3
     counts = (np.array([5]), np.array([2, 3]), np.array([0, 2, 2, 1]))
     order = (np.zeros(1, np.int64), np.array([1, 0]), np.array([0, 1, 1, 0]))
     laws = [Geometric(scale=Fraction(each)) for each in ("2", "1/2", "1/2")]
-    middle = summed_likelihood([2, 3], order[1], [laws[1]] * 2, laws[0], tops=2 * tops, reach=16)
+    twice = [laws[1]] * 2
+    pairs = sum_grid([tops + 1] * 2)
+    if total == "summed":
+        middle = summed_likelihood([2, 3], order[1], twice, laws[0], tops=2 * tops, reach=16)
+    else:
+        middle = mode_likelihood([2, 3], order[1], twice, tops=2 * tops, reach=16)
+        middle = middle * laws[0].pmf(5 - sum_grid([2 * tops + 1] * 2))
     left = mode_likelihood([0, 2], np.array([0, 1]), [laws[2]] * 2, tops=tops, reach=16)
     right = mode_likelihood([2, 1], np.array([1, 0]), [laws[2]] * 2, tops=tops, reach=16)
-    pairs = sum_grid([tops + 1] * 2)
     joint = left[:, :, None, None] * right[None, None]
     joint = joint * middle[pairs[:, :, None, None], pairs[None, None]]
     published = Published(
@@ -214,14 +221,45 @@ def test_a_tree_with_a_summed_total_against_brute_force() -> None:
         order=order,
         noise=tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True)),
         adjust="mode",
-        total="summed",
+        total=total,
     )
-    post = infer_published(published, prior=Uniform(tops))
+    return infer_published(published, prior=Uniform(tops)), joint / joint.sum()
+
+
+def test_a_tree_with_a_summed_total_against_brute_force() -> None:
+    post, joint = small_tree("summed")
     assert isinstance(post, Computed)
     for cell in range(4):
-        expected = joint.sum(axis=tuple(i for i in range(4) if i != cell)) / joint.sum()
-        found = [post.node_at(2, cell).pmf(x) for x in range(tops + 1)]
+        expected = joint.sum(axis=tuple(i for i in range(4) if i != cell))
+        found = [post.node_at(2, cell).pmf(x) for x in range(4)]
         np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("total", ["independent", "summed"])
+@pytest.mark.parametrize("grid", [treemode.GRID, 0])
+def test_joint_mode_of_a_tree_of_counts_is_that_of_brute_force(
+    total: str, grid: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By all combinations of every family, and, with none of them allowed, by search."""
+    monkeypatch.setattr(treemode, "GRID", grid)
+    post, joint = small_tree(total)
+    found = post.joint_mode()
+    assert joint[tuple(found[-1])] == pytest.approx(joint.max(), abs=1e-12)
+    np.testing.assert_array_equal(found[0], found[-1].sum())
+
+
+@pytest.mark.parametrize("total", ["independent", "summed"])
+def test_statements_across_families_are_estimated_with_their_error(total: str) -> None:
+    post, joint = small_tree(total)
+    cells = np.indices(joint.shape)
+    a, b, c, d = (f"'0000{i}/0000{j}'" for i in (0, 1) for j in (0, 1))
+    for statement, holds in (
+        (f"{a} + {c} > {d}", cells[0] + cells[2] > cells[3]),
+        (f"{a} + 2*{b} - {c} >= 3", cells[0] + 2 * cells[1] - cells[2] >= 3),
+    ):
+        found = post.probability(statement, rng=np.random.default_rng(2))
+        assert not found.exact
+        assert abs(found - joint[holds].sum()) < 5 * found.error
 
 
 def test_the_sum_of_the_parts_matters_where_the_total_is_noisier() -> None:

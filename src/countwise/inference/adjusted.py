@@ -74,6 +74,13 @@ class Adjusted:
         """Marginals and messages of the children of one parent, and the law of their sum."""
         return self.steps(level, parent, children).solve(children, low, coupling)
 
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """Joint draws of the root's children; None where the root is drawn first, then split."""
+        del children, low, coupling, count, rng
+        return None
+
     @property
     def largest(self) -> int:
         """The largest count in any window of a cell."""

@@ -8,15 +8,20 @@ parent released as 0 says nothing about its children.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.adjusted import Adjusted
-from countwise.inference.pairing import in_runs, sums_within, with_sums
+from countwise.inference.pairing import few, in_runs, sums_within, with_sums
 from countwise.inference.ranges import Shares, apportioned_shares
 from countwise.inference.summed import Summed
 from countwise.inference.windows import impossible, windowed, with_all_zero
 from countwise.kernels.cuts import enumerate_cuts, is_equal_split
 from countwise.sumproduct.columns import Pieces
+from countwise.sumproduct.couples import Couple
 from countwise.sumproduct.laws import Laws
+from countwise.sumproduct.pairdraws import pair_draws
+from countwise.sumproduct.runs import Ready, solve
 from countwise.sumproduct.steps import Steps
 
 
@@ -45,13 +50,31 @@ class Apportioned(Adjusted):
         self, level: int, parent: int, children: Laws, low: int, coupling: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """By frequency where the total was summed and there are many pairs."""
-        rule = self._rule(level)
-        if rule is not None:
-            k, pieces = self.counts[1], self._pieces(level, parent)
-            found = in_runs(children, rule, k, pieces, self.ranges, low, coupling)
-            if found is not None:
-                return found
-        return super().solved(level, parent, children, low, coupling)
+        rule, pieces = self._rule(level), self._pieces(level, parent)
+        if rule is None or pieces.bounds.size < 2:
+            return super().solved(level, parent, children, low, coupling)
+        found = None
+        if not few(children, rule, self.counts[1], pieces, self.ranges):
+            runs = self._runs(children, low, coupling)
+            found = runs and solve(runs[0], children, runs[1])
+        return found or super().solved(level, parent, children, low, coupling)
+
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """By rejection where the total was summed."""
+        runs = self._runs(children, low, coupling)
+        offsets = runs and pair_draws(*runs, count, rng=rng)
+        return None if offsets is None else offsets + self.counts[1]
+
+    def _runs(
+        self, children: Laws, low: int, coupling: FloatArray
+    ) -> tuple[list[Ready], Couple] | None:
+        """The cuts of the root's children in runs, where the total was summed."""
+        rule, k = self._rule(0), self.counts[1]
+        if rule is None:
+            return None
+        return in_runs(children, rule, k, self._pieces(0, 0), self.ranges, (low, coupling))
 
     def _family(self, level: int, parent: int) -> slice:
         return slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())

@@ -113,11 +113,11 @@ def most_probable(solved: Solved, level: int, parent: int, count: int) -> list[C
     """
     joint = siblings(solved, level, parent)
     marginals = solved.family(level, parent, parent + 1).marginals
-    bulk = [_bulk(*marginals.one(s)) for s in range(marginals.nodes)]
-    if np.prod([float(len(each)) for each in bulk]) <= GRID:
-        rows = np.stack(np.meshgrid(*bulk, indexing="ij"), axis=-1).reshape(-1, len(bulk))
+    within = [bulk(*marginals.one(s)) for s in range(marginals.nodes)]
+    if np.prod([float(len(each)) for each in within]) <= GRID:
+        rows = np.stack(np.meshgrid(*within, indexing="ij"), axis=-1).reshape(-1, len(within))
     else:
-        modes = [int(marginals.lows[s] + marginals.one(s)[1].argmax()) for s in range(len(bulk))]
+        modes = [int(marginals.lows[s] + marginals.one(s)[1].argmax()) for s in range(len(within))]
         rows = _climb(joint, np.array(modes), count)
     logs = joint.log_probabilities(rows)
     best = np.argsort(-logs, kind="stable")[:count]
@@ -128,7 +128,7 @@ def most_probable(solved: Solved, level: int, parent: int, count: int) -> list[C
     ]
 
 
-def _bulk(low: int, law: FloatArray) -> IntArray:
+def bulk(low: int, law: FloatArray) -> IntArray:
     """The counts that a top combination can have: within exp(-14) of the most probable one."""
     near = np.flatnonzero(law > law.max() * np.exp(-14.0))
     return np.arange(low + near[0], low + near[-1] + 1)

@@ -15,6 +15,7 @@ from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
 from countwise.inference.summaries import Law, Summaries, summarise
+from countwise.inference.treemode import tree_mode
 from countwise.sumproduct.measured import Measured
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
@@ -91,15 +92,11 @@ class Computed(Posterior):
     def joint_mode(self) -> tuple[IntArray, ...]:
         """The most probable combination of all counts, level by level.
 
-        Of one table, and of trees with published noisy counts. On a tree of adjusted counts, `top`
-        gives the combination of one family.
+        Exact of one table, of trees with published noisy counts, and of trees of adjusted counts
+        whose families have few combinations; of others the best that a search finds.
         """
         if isinstance(self.solved.ties, Measured):
             return joint_mode(self.solved)
         if len(self.hierarchy.offsets) > 1:
-            raise InputError(
-                "the most probable combination of a whole tree needs its noisy counts: from counts "
-                "alone each family is a sum over cuts. To fix, leave out --from counts, or "
-                "ask for one family with top(1, parent=…)."
-            )
+            return tree_mode(self.solved)
         return self.hierarchy.sums(np.array(self.top(1)[0].counts))

@@ -7,6 +7,7 @@ import numpy as np
 
 from countwise.arrays import IntArray
 from countwise.errors import InputError
+from countwise.inference.adjusted import Adjusted
 from countwise.inference.names import find, level_names
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
@@ -48,11 +49,9 @@ def draw(solved: Solved, count: int, *, rng: np.random.Generator) -> Draws:
     """Independent draws of the counts of all nodes."""
     if count < 1:
         raise InputError(f"the number of draws must be 1 or more, got {count}.")
-    hierarchy = solved.hierarchy
-    low, law = solved.root.one(0)
-    root = low + rng.choice(len(law), count, p=law / law.sum())
-    levels = [np.asarray(root[:, None], np.int64)]
-    for level, offsets in enumerate(hierarchy.offsets):
+    hierarchy, levels = solved.hierarchy, _top(solved, count, rng)
+    for level in range(len(levels) - 1, len(hierarchy.offsets)):
+        offsets = hierarchy.offsets[level]
         below = np.empty((count, hierarchy.sizes[level + 1]), np.int64)
         for parent in range(hierarchy.sizes[level]):
             children = solved.children(level, parent, parent + 1)
@@ -61,3 +60,15 @@ def draw(solved: Solved, count: int, *, rng: np.random.Generator) -> Draws:
             below[:, here] = steps.split(children, levels[-1][:, parent], rng)
         levels.append(below)
     return Draws(hierarchy=hierarchy, levels=tuple(levels))
+
+
+def _top(solved: Solved, count: int, rng: np.random.Generator) -> list[IntArray]:
+    """Draws of the root, with those of its children where they are drawn together."""
+    if isinstance(solved.ties, Adjusted):
+        known, children = solved.couplings[0].one(0), solved.children(0, 0, 1)
+        rows = solved.ties.top_draws(children, *known, count, rng)
+        if rows is not None:
+            return [rows.sum(axis=1, keepdims=True), rows]
+    low, law = solved.root.one(0)
+    root = low + rng.choice(len(law), count, p=law / law.sum())
+    return [np.asarray(root[:, None], np.int64)]

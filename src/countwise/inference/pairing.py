@@ -19,11 +19,14 @@ from countwise.sumproduct.couples import Couple
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.noise import mixed_noise, reach
 from countwise.sumproduct.pairs import Block, Paired, packed
-from countwise.sumproduct.runs import solve
+from countwise.sumproduct.runs import Ready, in_windows
 
 NEGLIGIBLE = 40.0  # sums of noises beyond exp(-40) of their mass are not told apart
 
 FEW = 50_000  # packed pairs up to which their convolution is faster than transforms
+
+
+Coupled = tuple[int, FloatArray]  # what is known of ΣN, from a lowest value on
 
 
 class Hull(NamedTuple):
@@ -70,31 +73,34 @@ def with_sums(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges:
 
 
 def in_runs(
-    children: Laws,
-    rule: Summed,
-    k: IntArray,
-    pieces: Pieces,
-    ranges: Ranges,
-    low: int,
-    coupling: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """As `Steps.solve`, by frequency; None where that loses digits, and where pairs are few."""
+    children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges: Ranges, coupled: Coupled
+) -> tuple[list[Ready], Couple] | None:
+    """The runs of all steps and what is known of the two sums; None where nothing is possible."""
     if pieces.bounds.size < 2:
         return None
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
-    if around.stride * int(children.sizes[pieces.components].sum()) < FEW:
-        return None
-    least, most = rule.sums(rule.released + around.least, rule.released + around.most)
+    ends = rule.sums(rule.released + around.least, rule.released + around.most)
+    couple = couple_of(rule, *ends, coupled)
+    depth = max(ranges.depth, NEGLIGIBLE)
+    return in_windows(children, mixed_noise(rule.parts), k, pieces, couple, depth), couple
+
+
+def couple_of(rule: Summed, least: int, most: int, coupled: Coupled) -> Couple:
+    """What is known of ΣN, and of the sum of the noisy parts from least to most."""
+    low, coupling = coupled
     x, sums = low + np.arange(len(coupling)), np.arange(least, most + 1)
-    couple = Couple(
+    return Couple(
         m=rule.released,
         low=low,
         least=least - rule.released,
         table=coupling[:, None] * rule.chances(*np.broadcast_arrays(sums, x[:, None])),
     )
-    noise = mixed_noise(rule.parts)
-    depth = max(ranges.depth, NEGLIGIBLE)
-    return solve(children, noise, k, pieces, couple=couple, depth=depth)
+
+
+def few(children: Laws, rule: Summed, k: IntArray, pieces: Pieces, ranges: Ranges) -> bool:
+    """Whether the packed pairs are so few that their convolution is faster than transforms."""
+    around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
+    return around.stride * int(children.sizes[pieces.components].sum()) < FEW
 
 
 def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:

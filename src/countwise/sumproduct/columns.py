@@ -84,6 +84,13 @@ class Columns:
         result[order] = earlier
         return result
 
+    def held(self, step: int) -> IntArray:
+        """The piece of every component that serves at a step."""
+        last = int(self.atoms.bounds[step + 1])
+        result = np.zeros(int(self.atoms.bounds[1]), np.int64)
+        np.maximum.at(result, self.atoms.components[:last], np.arange(last))
+        return result
+
     def by_piece(self, of_columns: FloatArray) -> FloatArray:
         """Sums over the columns of each piece."""
         sums = np.add.reduceat(of_columns, self.atoms.starts[:-1], axis=0)
@@ -120,7 +127,7 @@ class Columns:
         square = float(np.einsum("sij,i,j->s", at.spreads, along, along).max())
         width = np.sqrt(max(square, 0.1))
         span = along[0] * np.abs(self.d).max() + along[1] * np.abs(self.atoms.y).max() + 1.0
-        pulls = np.minimum(PULLS / width, 500.0 / span)
+        pulls = np.minimum(PULLS / width, 300.0 / span)
         pulls = np.concatenate([-pulls, pulls])
         of_d = self.weights @ np.exp(np.outer(self.d, tilt[0] + along[0] * pulls))
         of_y = np.exp(np.outer(self.atoms.y, tilt[1] + along[1] * pulls))

@@ -7,7 +7,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.sumproduct.columns import BOTH, Columns
 
-STEEPEST = 500.0  # no weight is tilted by more than e to this
+STEEPEST = 300.0  # no weight is tilted by more than e to this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +26,16 @@ class Couple:
         inside = (i >= 0) & (i < rows) & (j >= 0) & (j < wide)
         return np.where(inside, self.table[np.where(inside, i, 0), np.where(inside, j, 0)], 0.0)
 
-    def logs(self, tilt: FloatArray) -> FloatArray:
-        """log of T·exp(-tilt·(Σd, Σy)) everywhere."""
+    def largest(self, tilt: FloatArray, d: tuple[int, int], y: tuple[int, int]) -> float:
+        """log of the largest T·exp(-tilt·(Σd, Σy)) for Σd and Σy within these ends."""
         n = self.low + np.arange(len(self.table))[:, None]
-        y = self.least + np.arange(self.table.shape[1])
+        sums = np.arange(max(y[0], self.least), min(y[1], self.least + self.table.shape[1] - 1) + 1)
+        gaps = n - self.m - sums
+        held = self.table[:, sums - self.least] * ((gaps >= d[0]) & (gaps <= d[1]))
+        if not held.any():
+            return -np.inf
         with np.errstate(divide="ignore"):
-            logs = np.log(self.table)
-        return np.asarray(logs - tilt[0] * (n - self.m - y) - tilt[1] * y)
+            return float((np.log(held) - tilt[0] * gaps - tilt[1] * sums).max())
 
     def free(self, low: IntArray, high: IntArray) -> BoolArray:
         """Whether T is the same for every Σy from low to high, for arrays of these."""

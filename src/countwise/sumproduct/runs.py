@@ -6,12 +6,13 @@ says all. The others are solved in two dimensions, z = d, a run at a time, so th
 over y is no longer than the bulk of a few steps. Each run has tilts of its own.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.sumproduct.columns import DEEP, SECOND, Columns, Pieces, columns
+from countwise.sumproduct.columns import DEEP, FIRST, SECOND, Columns, Pieces, columns
 from countwise.sumproduct.couples import Couple, balanced
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.noise import Noise
@@ -28,45 +29,48 @@ class Run(NamedTuple):
     free: bool
 
 
-class Tilted(NamedTuple):
-    """A run, the tilt of d and of y for it, and bounds on the log weight of each step."""
+class Ready(NamedTuple):
+    """A run, its tilt of d and of y, the largest log T under it, and bounds on the steps' logs.
 
-    run: Run
+    ``cut`` gives the columns of steps first to last - 1, counted from the run's first.
+    """
+
+    free: bool
     tilt: FloatArray
+    largest: float
     bounds: FloatArray
+    cut: Callable[[int, int], Columns]
+
+
+def in_windows(
+    children: Laws, noise: Noise, k: IntArray, pieces: Pieces, couple: Couple, depth: float
+) -> list[Ready]:
+    """The runs of steps that confine noisy counts to windows."""
+
+    def cut_out(first: int, last: int) -> Columns:
+        return columns(children, noise, k, pieces.part(first, last), depth)
+
+    def from_step(start: int) -> Callable[[int, int], Columns]:
+        return lambda first, last: cut_out(start + first, start + last)
+
+    whole = cut_out(0, len(pieces.bounds) - 1)
+    return [tilted(from_step(run.first), run, couple) for run in runs(whole, couple)]
 
 
 def solve(
-    children: Laws,
-    noise: Noise,
-    k: IntArray,
-    pieces: Pieces,
-    *,
-    couple: Couple,
-    depth: float,
+    ready: list[Ready], children: Laws, couple: Couple
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Marginals and messages in the layout of the children, and the law of N.
 
     None where rounding would spoil them.
     """
-
-    def cut_out(first: int, last: int) -> Columns:
-        return columns(children, noise, k, pieces.part(first, last), depth)
-
-    if not couple.table.any():
-        return None
-    ready = [
-        tilted(cut_out(run.first, run.last), couple, run)
-        for run in runs(cut_out(0, len(pieces.bounds) - 1), couple)
-    ]
     parts: list[Part] = []
     reached = -np.inf
-    for each in sorted(ready, key=lambda each: (not each.run.free, -each.bounds.max())):
+    for each in sorted(ready, key=lambda each: (not each.free, -each.bounds.max())):
         needed = np.flatnonzero(each.bounds > reached - DEEP)
         if len(needed):
-            first, last = each.run.first + needed[0], each.run.first + needed[-1] + 1
-            columns_of = cut_out(first, last)
-            found = by_transforms(columns_of, children, couple, each.tilt, free=each.run.free)
+            part = each.cut(int(needed[0]), int(needed[-1]) + 1)
+            found = by_transforms(part, children, couple, each.tilt, free=each.free)
             if found is not None and found.sums.any():
                 parts.append(found)
                 reached = max(reached, found.log + float(np.log(found.sums.sum())))
@@ -102,12 +106,15 @@ def runs(whole: Columns, couple: Couple) -> list[Run]:
     return result
 
 
-def tilted(part: Columns, couple: Couple, run: Run) -> Tilted:
+def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Ready:
     """A run with its tilt; one that is not free once tilted becomes one in two dimensions."""
+    part = cut(0, run.last - run.first)
     low, high = hull(part.bulk(np.zeros(2), SECOND))
     tilt = balanced(part, couple, low, high, free=run.free)
     if run.free:
         low, high = hull(part.bulk(tilt, SECOND))
         if not couple.free(np.array([low]), np.array([high]))[0]:
-            return tilted(part, couple, run._replace(free=False))
-    return Tilted(run, tilt, part.moments(tilt).logs + couple.logs(tilt).max())
+            return tilted(cut, run._replace(free=False), couple)
+    ends = [hull(part.bulk(tilt, along)) for along in (FIRST, SECOND)]
+    largest = couple.largest(tilt, *ends)
+    return Ready(run.free, tilt, largest, part.moments(tilt).logs + largest, cut)

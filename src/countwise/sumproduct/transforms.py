@@ -82,7 +82,7 @@ def by_transforms(
         return None
     coupling = np.exp(logs - largest)
     at = part.moments(tilt)
-    scales = _scales(part, tilt, int(at.logs.argmax()))
+    scales = part.piece_logs(tilt)[part.held(int(at.logs.argmax()))]
     factors = np.exp(tilt[0] * part.d + (tilt[1] * part.atoms.y - scales[part.component])[:, None])
     law, messages = _transformed(part, frame, coupling, part.weights * factors)
     met = law * coupling
@@ -121,11 +121,3 @@ def _transformed(
 
 def _added(places: IntArray, values: FloatArray, count: int) -> FloatArray:
     return np.asarray(np.bincount(places, values.ravel(), count), np.float64)
-
-
-def _scales(part: Columns, tilt: FloatArray, step: int) -> FloatArray:
-    """The log mass of every component's piece at a step."""
-    last = int(part.atoms.bounds[step + 1])
-    held = np.zeros(int(part.atoms.bounds[1]), np.int64)
-    np.maximum.at(held, part.atoms.components[:last], np.arange(last))
-    return part.piece_logs(tilt)[held]
