@@ -1,6 +1,5 @@
 """The JSON API, version 1. It reads what was sent, calls the service, and says what came back."""
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -31,16 +30,7 @@ from countwise.verification.exchange import Budget, Plan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.receipt import public_key
 
-PADDED = 16_384
-
 router = APIRouter(prefix="/api/v1", responses=REFUSALS)
-
-
-def padded(data: dict[str, Any]) -> Response:
-    """JSON filled with spaces to a fixed size, so that the size says nothing."""
-    body = json.dumps(data, ensure_ascii=False).encode()
-    size = -(-(len(body) + 1) // PADDED) * PADDED
-    return Response(body.ljust(size - 1) + b"\n", media_type="application/json")
 
 
 @router.post("/session", tags=["session"])
@@ -142,13 +132,13 @@ def cancel(service: Services, actor: Changing, id: Id) -> JobView:
 @router.get("/jobs/{id}/answer", tags=["asking"], response_model=dict[str, Any])
 def answer(service: Services, actor: Caller, id: Id) -> Response:
     """The answer, once it is released; always of the same size."""
-    return padded(service.answer(actor, id).to_dict())
+    return http.filled_json(service.answer(actor, id).to_dict())
 
 
 @router.get("/jobs/{id}/receipt", tags=["asking"], response_model=dict[str, Any])
 def receipt(service: Services, actor: Caller, id: Id) -> Response:
     """The signed receipt, once the answer is released; always of the same size."""
-    return padded(service.receipt(actor, id))
+    return http.filled_json(service.receipt(actor, id))
 
 
 @router.get("/key", tags=["asking"])

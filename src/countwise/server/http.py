@@ -1,6 +1,8 @@
 """What routes ask for: the service, whoever is calling, and a change that was meant."""
 
-from typing import Annotated
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
 
@@ -11,7 +13,20 @@ from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 
 COOKIE = "countwise_session"
+FILLED = 65_536
 CSRF_HEADER, CSRF_FIELD = "X-CSRF-Token", "csrf_token"
+
+
+def filled(kind: str, text: str, **headers: str) -> Response:
+    """A response filled with spaces to a multiple of a size, so that the size says nothing."""
+    body = text.encode()
+    size = -(-(len(body) + 1) // FILLED) * FILLED
+    return Response(body.ljust(size - 1) + b"\n", media_type=kind, headers=headers)
+
+
+def filled_json(data: Mapping[str, Any], **headers: str) -> Response:
+    """JSON of a size that says nothing."""
+    return filled("application/json", json.dumps(data, ensure_ascii=False), **headers)
 
 
 def _service(request: Request) -> Service:

@@ -3,12 +3,12 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from countwise.reports.verification import answer_facts
 from countwise.server.accounts import Actor
 from countwise.server.bodies import Id
-from countwise.server.http import Caller, Changing, Services
+from countwise.server.http import Caller, Changing, Services, filled, filled_json
 from countwise.server.pages.shell import see, show
 from countwise.server.service import Service
 from countwise.server.views import JobView
@@ -59,10 +59,8 @@ def cancel(service: Services, actor: Changing, id: Id) -> Response:
 @router.get("/jobs/{id}/receipt")
 def receipt(service: Services, actor: Caller, id: Id) -> Response:
     """The signed receipt, as a file."""
-    return JSONResponse(
-        service.receipt(actor, id),
-        headers={"Content-Disposition": f'attachment; filename="receipt-{id[:8]}.json"'},
-    )
+    named = {"Content-Disposition": f'attachment; filename="receipt-{id[:8]}.json"'}
+    return filled_json(service.receipt(actor, id), **named)
 
 
 def _answered(request: Request, service: Service, actor: Actor, job: JobView) -> Response:
@@ -73,4 +71,5 @@ def _answered(request: Request, service: Service, actor: Actor, job: JobView) ->
         if (each.scope, each.name)
         in (("user", actor.name), ("dataset", job.ask.dataset), ("project", job.ask.project))
     ]
-    return show("job_answer.html", actor, request=request, job=job, budgets=budgets, **facts)
+    page = show("job_answer.html", actor, request=request, job=job, budgets=budgets, **facts)
+    return filled("text/html", bytes(page.body).decode())
