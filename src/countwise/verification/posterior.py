@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from countwise.arrays import FloatArray, frozen
 from countwise.kernels import beta_mixture as kernel
+from countwise.kernels import urns
 
 # Counts further than this many units of log probability below the best are left out.
 REACH = 45.0
@@ -123,7 +124,7 @@ class Posterior:
         (first_low, one), (second_low, two), (others_low, rest) = (
             self._joined(group) for group in (first, second, others)
         )
-        weights, low, total = kernel.elevate(
+        weights, low, total = urns.elevate(
             one, first_low, two, second_low, rest, others_low, self.partitions, a, b
         )
         return BetaMixture(weights=frozen(weights), low=low, total=total, a=a, b=b)
@@ -135,7 +136,7 @@ class Posterior:
         low, weights = self._categories[group[0]]
         for j in group[1:]:
             more_low, more = self._categories[j]
-            low, weights = low + more_low, kernel.convolve(weights, more)
+            low, weights = low + more_low, urns.convolve(weights, more)
         return low, weights
 
     @cached_property
@@ -154,7 +155,7 @@ class Posterior:
         found = []
         for noisy, alpha in zip(clipped, self.alpha, strict=True):
             low, high = max(0, floor(noisy - reach)), min(size, ceil(noisy + reach))
-            weights = kernel.category(float(noisy), rate, float(alpha), low, high)
+            weights = urns.category(float(noisy), rate, float(alpha), low, high)
             found.append((low, weights))
         return tuple(found)
 
