@@ -28,10 +28,10 @@ def print_json(data: object) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table whose first column is words and whose others are numbers."""
+    """A table whose first column is words and whose others are numbers; nothing is cut off."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, header in enumerate(headers):
-        table.add_column(header, justify="left" if i == 0 else "right")
+        table.add_column(header, justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*row)
     out.print(table)
