@@ -168,7 +168,8 @@ RELEASE = """
 import sys
 from countwise.cli import main
 sys.argv = ["countwise", "release", sys.argv[1], "--by", "region,county,tract,kind",
-            "--epsilon", "2", "--cells-are-public", "--out", sys.argv[2], "--overwrite"]
+            "--epsilon", "2", "--adjust", "mode", "--cells-are-public", "--out", sys.argv[2],
+            "--overwrite"]
 main()
 """
 

@@ -99,7 +99,7 @@ def release(table: Path, out: Path, *more: str, **environment: str) -> Cost:
     """A whole release of a table, without counts.csv."""
     return in_process(
         "release", str(table), "--by", ",".join(BY), "--cells-are-public", "--epsilon", "2",
-        "--no-csv", "--out", str(out), *more, **environment,
+        "--adjust", "mode", "--no-csv", "--out", str(out), *more, **environment,
     )  # fmt: skip
 
 

@@ -327,3 +327,13 @@ def test_releases_record_the_choice_and_the_pool() -> None:
     assert "enough to learn" in told["reason"]
     with pytest.raises(PlanError, match="pool must be one of l0, l1"):
         cw.release(table, cw.Plan(epsilon=1, adjust="bayes", pool="county"))
+
+
+def test_a_default_release_is_auto_and_infers_from_its_noisy_counts() -> None:
+    """Not from its counts alone: how they were made has no inverse that is known."""
+    made = cw.release(Confidential(flat(120), np.arange(120) % 4), cw.Plan(epsilon=2))
+    assert (made.plan.adjust, made.method) == ("auto", "bayes")
+    assert "exact" in cw.infer(made).route
+    assert "fitted" in cw.infer(made, prior="published").prior
+    with pytest.raises(InputError, match="--from measurements"):
+        cw.infer(made, source="counts")

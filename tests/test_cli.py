@@ -98,7 +98,8 @@ def test_adjust_takes_counts_noised_elsewhere(tmp_path: Path) -> None:
     assert one.returncode == 0, one.stderr
     several = run(
         "adjust", "noisy.csv", "--by", BY, "--noisy", "noisy", "--noisy", "second@0.5",
-        "--epsilon", 1, "--total", "summed", "--out", "b.parquet", "--json", cwd=tmp_path,
+        "--epsilon", 1, "--method", "mode", "--total", "summed", "--out", "b.parquet", "--json",
+        cwd=tmp_path,
     )  # fmt: skip
     assert several.returncode == 0, several.stderr
     assert json.loads(several.stdout)["nodes"] == 82

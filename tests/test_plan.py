@@ -138,6 +138,7 @@ def test_plan_files_come_back_as_they_were(tmp_path: Path) -> None:
         ({"neighbours": "any"}, "neighbours must be one of"),
         ({"rows": 0}, "rows a person"),
         ({"adjust": "draw-2", "total": "summed"}, "total=independent"),
+        ({"adjust": "auto", "total": "summed"}, "choose adjust=mode"),
         ({"split": {"total": 0}}, "weight of level 'total' must be positive"),
     ],
 )

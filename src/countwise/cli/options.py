@@ -45,7 +45,7 @@ Mechanism = Annotated[
 ]
 Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]
 Adjust = Annotated[
-    str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)} (default mode).")
+    str | None, typer.Option(help=f"Adjustment: {', '.join(ADJUSTMENTS)} (default auto).")
 ]
 Pool = Annotated[
     str | None, typer.Option(help="Level whose labels share what bayes learns, such as race.")
@@ -53,8 +53,8 @@ Pool = Annotated[
 Total = Annotated[
     str | None,
     typer.Option(
-        help="Grand total from its own noisy count (independent) or also the sum of the "
-        "noisy parts (summed)."
+        help="Grand total of mode and draw-1 from its own noisy count (independent) or also the "
+        "sum of the noisy parts (summed)."
     ),
 ]
 Ties = Annotated[str | None, typer.Option(help="Who wins a tie: random (published order) or last.")]

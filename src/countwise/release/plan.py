@@ -58,7 +58,7 @@ DEFAULTS: dict[str, Any] = {
     "rows": 1,
     "mechanism": "geometric",
     "noise": "exact",
-    "adjust": "mode",
+    "adjust": "auto",
     "total": "independent",
     "ties": "random",
     "pool": "",
@@ -124,6 +124,11 @@ class Plan:
         one_of(self.total, TOTALS, what="total")
         one_of(self.ties, TIES, what="ties")
         one_of(self.outside, OUTSIDE, what="outside")
+        if self.adjust == "auto" and self.total == "summed":
+            raise PlanError(
+                "a summed total is made by adjust mode or draw-1; adjust auto weighs the noisy "
+                "counts of all levels anyway. To fix, choose adjust=mode, or total=independent."
+            )
         if self.adjust == "draw-2" and self.total == "summed":
             raise PlanError("adjust draw-2 takes the total's own noisy count: total=independent.")
         if not isinstance(self.rows, int) or self.rows < 1:
