@@ -10,7 +10,7 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.inference.dealt import Dealt, quadrature
-from countwise.privacy.laws import Geometric, IntegerLaw
+from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import Uniform
@@ -74,6 +74,85 @@ def test_dealt_counts_against_all_combinations(
         expected = joint.sum(axis=others) / joint.sum()
         found = [post.node(name).pmf(x) for x in range(tops + 1)]
         np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def summed_draw_likelihood(
+    k: list[int], laws: list[IntegerLaw], root: IntegerLaw, *, tops: int, reach: int
+) -> FloatArray:
+    """P(k, m | N) of Algorithm 1 with a summed total: over all noisy parts, values and totals."""
+    size, m = len(k), sum(k)
+    noisy, v = np.arange(-reach, tops + reach + 1), np.arange(tops + 2 * reach + 1)
+    given = [law.pmf(v - noisy[:, None]) for law in laws]
+    given = [each / each.sum(axis=1, keepdims=True) for each in given]
+    shared = dealt_likelihood(k, given) if m else np.ones([len(noisy)] * size)
+    one = np.arange(-4 * reach, 4 * reach + 1)
+    of_sum = np.ones(1)
+    for law in laws:
+        of_sum = np.convolve(of_sum, law.pmf(one))
+    middle = len(of_sum) // 2
+    sums = np.arange(size * noisy[0], size * noisy[-1] + 1)
+    far = int(sums[-1]) + 40 * int(root.scale + 1)
+    true = np.arange(far + 1)
+    totals = np.arange(-far, 2 * far)
+    chances = np.zeros((size * tops + 1, len(sums)))
+    for i, t in enumerate(sums):
+        weights = (
+            root.pmf(totals[:, None] - true)
+            * of_sum[np.clip(t - true + middle, 0, len(of_sum) - 1)]
+        )
+        mass = weights.sum(axis=1)
+        drawn = np.divide(weights[:, m], mass, out=np.zeros(len(mass)), where=mass > 0)
+        chances[:, i] = root.pmf(totals - np.arange(size * tops + 1)[:, None]) @ drawn
+    grid = sum_grid([len(noisy)] * size)  # counted from the lowest sum
+    joint = np.zeros([tops + 1] * size)
+    for point in np.ndindex(joint.shape):
+        weight = shared * chances[sum(point)][grid]
+        for s in reversed(range(size)):
+            weight = weight @ laws[s].pmf(noisy - point[s])
+        joint[point] = weight
+    return joint / joint.sum()
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "total_epsilon", "law"),
+    [
+        ([2, 3], ["2", "2"], "1", Geometric),
+        ([0, 3], ["2", "3"], "0.8", Geometric),
+        ([0, 0], ["2", "2"], "1", Geometric),
+        ([3, 1], ["1.5", "1.5"], "2", DiscreteGaussian),
+        ([1, 0, 2], ["4", "4", "4"], "1.5", Geometric),
+    ],
+)
+def test_dealt_counts_with_a_summed_total_against_all_combinations(
+    k: list[int], epsilon: list[str], total_epsilon: str, law: type[IntegerLaw]
+) -> None:
+    size = len(k)
+    tops, reach = (6, 15) if size < 3 else (3, 8)
+    laws = [law(scale=1 / Fraction(each)) for each in epsilon]
+    root = law(scale=1 / Fraction(total_epsilon))
+    joint = summed_draw_likelihood(k, laws, root, tops=tops, reach=reach)
+    post = cw.infer_counts(
+        k,
+        epsilon=epsilon,
+        total_epsilon=total_epsilon,
+        mechanism=law.name,
+        adjust="draw-1",
+        from_total="summed",
+        prior=Uniform(tops),
+    )
+    assert "summed total" in post.route
+    for s, name in enumerate(post.hierarchy.labels[0]):
+        expected = joint.sum(axis=tuple(i for i in range(size) if i != s))
+        found = [post.node(name).pmf(x) for x in range(tops + 1)]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    rng = np.random.default_rng(6)
+    cells = post.draws(20_000, rng=rng).cells
+    found = np.histogramdd(cells, bins=[np.arange(tops + 2) - 0.5] * size)[0] / len(cells)
+    error = np.sqrt(joint * (1 - joint) / len(cells)) + 1e-4
+    np.testing.assert_array_less(np.abs(found - joint), 5 * error)
+    first, second = np.indices(joint.shape)[:2]
+    said = post.probability("N1 > N2", rng=rng)
+    assert abs(said - joint[first > second].sum()) < 5 * said.error
 
 
 def test_a_dealt_tree_against_all_combinations() -> None:

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.relatives import joint_law
 from countwise.inference.statements import Linear
 from countwise.inference.stepsums import NOTHING, Sum, step_laws
@@ -90,6 +91,8 @@ def _group_law(
 ) -> tuple[int, FloatArray] | None:
     different = [int(c) for c in np.unique(multiples) if c != 0]
     if len(different) > 2:
+        return None
+    if level == 0 and isinstance(solved.ties, DealtSummed):
         return None
     children = solved.children(level, parent, parent + 1)
     steps = solved.ties.steps(level, parent, children)

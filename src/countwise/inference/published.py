@@ -9,6 +9,7 @@ from countwise.errors import InputError
 from countwise.inference.adjusted import Adjusted
 from countwise.inference.apportioned import Apportioned
 from countwise.inference.dealt import Dealt
+from countwise.inference.dealtsums import DealtSummed, SummedDraw
 from countwise.inference.gibbs import Making, run
 from countwise.inference.makings import ByClip
 from countwise.inference.pairing import sums_within
@@ -44,7 +45,8 @@ class Published:
 
     def summed(self) -> Summed:
         """The rule of a total that was also made from the sum of the noisy parts."""
-        return Summed(
+        kind = SummedDraw if self.adjust == "draw-1" else Summed
+        return kind(
             released=int(self.counts[0][0]),
             noise=self.noise[0].laws[0],
             parts=tuple(self.noise[1].laws[i] for i in self.noise[1].which),
@@ -52,9 +54,9 @@ class Published:
 
     def root(self) -> Seen | Summed:
         """What the released total says about the true one."""
-        if self.total == "summed" and self.adjust == "mode":
+        if self.total == "summed" and self.noise[0].laws[0].variance:
             rule = self.summed()
-            if not rule.ignores_parts(DEEP):
+            if self.adjust == "draw-1" or not rule.ignores_parts(DEEP):
                 return rule
         how: How = "redrawn" if self.adjust == "draw-1" else "clipped"
         return Seen(noise=self.noise[0], values=self.counts[0], how=how)
@@ -77,21 +79,21 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
             prior=prior,
         )
         return ties, f"published counts{_of_total(published)}, mixture over cuts, exact"
-    if published.total != "independent":
-        raise InputError(
-            f"the counts of a {published.adjust} release with a summed total have no route. To "
-            "fix, infer from the published noisy counts: --from measurements."
-        )
+    if published.adjust == "draw-2" and published.total != "independent":
+        raise InputError("Algorithm 2 takes the total's own noisy count: no summed total.")
     if published.adjust in ("draw-1", "draw-2"):
-        ties = Dealt(
+        root = published.root()
+        kind = DealtSummed if isinstance(root, SummedDraw) else Dealt
+        ties = kind(
             hierarchy=hierarchy,
             counts=counts,
             noise=noise,
-            root=published.root(),
+            root=root,  # type: ignore[arg-type]  # the kind was chosen by it
             prior=prior,
             algorithm=int(published.adjust[-1]),
         )
-        return ties, "published counts, quadrature over the scale, exact"
+        how = f"published counts{_of_total(published)}, quadrature over the scale, exact"
+        return ties, how
     raise InputError(
         f"nothing is known of how {published.adjust!r} makes counts from noisy ones. To fix, infer "
         "from the published noisy counts: --from measurements."
@@ -126,6 +128,12 @@ def cost(ties: Ties) -> float:
 
 def making(published: Published) -> Making:
     """How the Gibbs sampler sees the release."""
+    root = published.root()
+    if isinstance(root, SummedDraw):
+        raise InputError(
+            "the sampler does not know a total drawn given the sum of its noisy parts. To fix, "
+            "leave out --method gibbs, or infer from the published noisy counts."
+        )
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)
     kinds = {"mode": ByMode, "draw-1": ByRedraw, "draw-2": ByDraw}
@@ -134,7 +142,7 @@ def making(published: Published) -> Making:
         counts=published.counts,
         order=published.order,
         noise=published.noise,
-        root=published.root(),
+        root=root,
     )
 
 

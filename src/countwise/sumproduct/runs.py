@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countwise.arrays import FloatArray, IntArray
+from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.sumproduct.columns import DEEP, FIRST, SECOND, Columns, Pieces, columns
 from countwise.sumproduct.couples import Couple, balanced
 from countwise.sumproduct.laws import Laws
@@ -19,6 +19,8 @@ from countwise.sumproduct.noise import Noise
 from countwise.sumproduct.transforms import Part, by_transforms, hull
 
 PRECISE = 1e-11  # a larger error of a marginal is not accepted
+
+UPRIGHT = frozen(np.zeros(2))  # no tilt
 
 
 class Run(NamedTuple):
@@ -58,7 +60,7 @@ def in_windows(
 
 
 def solve(
-    ready: list[Ready], children: Laws, couple: Couple
+    ready: list[Ready], children: Laws, couple: Couple, *, precise: float = PRECISE
 ) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """Marginals and messages in the layout of the children, and the law of N.
 
@@ -80,7 +82,7 @@ def solve(
     shares = np.exp(logs - logs.max())
     total = float(sum(s * part.sums.sum() for s, part in zip(shares, parts, strict=True)))
     error = sum(s * part.error for s, part in zip(shares, parts, strict=True))
-    if not total > 0.0 or error > PRECISE * total:
+    if not total > 0.0 or error > precise * total:
         return None
     marginals, told, sums = (
         sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
@@ -91,7 +93,7 @@ def solve(
 
 def runs(whole: Columns, couple: Couple) -> list[Run]:
     """Steps that can be solved together, in order."""
-    low, high = whole.bulk(np.zeros(2), SECOND)
+    low, high = whole.bulk(UPRIGHT, SECOND)
     free = couple.free(low, high)
     longest = 3 * int(np.median((high - low)[~free])) // 2 if not free.all() else 0
     result: list[Run] = []
@@ -106,11 +108,13 @@ def runs(whole: Columns, couple: Couple) -> list[Run]:
     return result
 
 
-def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Ready:
+def tilted(
+    cut: Callable[[int, int], Columns], run: Run, couple: Couple, start: FloatArray = UPRIGHT
+) -> Ready:
     """A run with its tilt; one that is not free once tilted becomes one in two dimensions."""
     part = cut(0, run.last - run.first)
-    low, high = hull(part.bulk(np.zeros(2), SECOND))
-    tilt = balanced(part, couple, low, high, free=run.free)
+    low, high = hull(part.bulk(UPRIGHT, SECOND))
+    tilt = balanced(part, couple, low, high, free=run.free, start=start)
     if run.free:
         low, high = hull(part.bulk(tilt, SECOND))
         if not couple.free(np.array([low]), np.array([high]))[0]:
