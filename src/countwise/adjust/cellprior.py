@@ -16,6 +16,7 @@ from math import log, sqrt
 
 import numpy as np
 
+from countwise.adjust.leastsquares import SMALLEST_VARIANCE
 from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.privacy.laws import IntegerLaw
 
@@ -147,7 +148,7 @@ def _moments(
     chances = weights / weights.sum(axis=1, keepdims=True)
     ends = np.append(starts[1:] - 1.0, np.inf)
     flat = ((ends - starts + 1) ** 2 - 1) / 12
-    wide = np.minimum(flat / law.variance, 1.0)
+    wide = np.minimum(flat / max(law.variance, SMALLEST_VARIANCE), 1.0)
     middle = np.append((starts[:-1] + ends[:-1]) / 2, starts[-1])
     centre = wide * np.clip(values[:, None], starts, ends) + (1 - wide) * middle
     mean = (chances * centre).sum(axis=1)
