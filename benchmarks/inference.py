@@ -133,6 +133,28 @@ def fifty_components(sweeps: int) -> dict[str, Any]:
     return {"seconds": ours, "reference": reference, "ratio": reference / ours}
 
 
+def summed(size: int, largest: int, total_epsilon: str) -> dict[str, Any]:
+    """A release whose total was also made from the sum of its noisy parts; the plain one beside it.
+
+    The first run also works out which noisy totals lead to the released one.
+    """
+    released = [int(k) for k in np.random.default_rng(50).integers(0, largest, size)]
+    arguments = {"epsilon": 1, "total_epsilon": total_epsilon, "method": "exact"}
+
+    def solve(from_total: str) -> Any:
+        return cw.infer_counts(released, **arguments, from_total=from_total)
+
+    first = best(lambda: solve("summed"), times=1)
+    seconds = best(lambda: solve("summed"), times=3)
+    posterior, rng = solve("summed"), np.random.default_rng(1)
+    return {
+        "seconds": seconds,
+        "first": first,
+        "independent total": best(lambda: solve("independent"), times=3),
+        "2,000 draws": best(lambda: posterior.draws(2_000, rng=rng), times=1),
+    }
+
+
 def north_carolina() -> dict[str, Any] | None:
     if not NORTH_CAROLINA.exists():
         return None
@@ -155,10 +177,15 @@ def growth(sizes: list[int]) -> dict[str, Any]:
 def main() -> None:
     quick = "--quick" in sys.argv
     exact([250, 357])
+    summed(4, 30, "0.3")
     found = {
         "S = 2 against brute force on the grid": two_components(),
         "S = 50 against Gibbs to 1% of the deviations": fifty_components(60 if quick else 250),
         "S = 1,000 mode release": {"seconds": best(lambda: exact(counts(1000)), times=2)},
+        "S = 10 summed total, counts below 1,000": summed(10, 1000, "0.5"),
+        "S = 10 summed total, counts below 6": summed(10, 6, "0.5"),
+        "S = 50 summed total, counts below 1,000": summed(50, 1000, "0.5"),
+        "S = 50 summed total, counts below 6": summed(50, 6, "0.5"),
         "North Carolina from measurements": north_carolina(),
         "cost against S": growth([2, 10, 50, 200, 1000] + ([] if quick else [5000])),
     }

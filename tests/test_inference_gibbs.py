@@ -98,13 +98,14 @@ def test_summed_total_against_brute_force() -> None:
 def test_a_sampler_needs_a_generator_and_a_route() -> None:
     with pytest.raises(InputError, match="rng"):
         cw.infer_counts([2, 3], epsilon=1, total_epsilon=1, method="gibbs")
-    with pytest.raises(InputError, match="have no route"):
+    with pytest.raises(InputError, match="does not know"):
         cw.infer_counts(
             [2, 3],
             epsilon=1,
             total_epsilon=1,
             adjust="draw-1",
             from_total="summed",
+            method="gibbs",
             rng=np.random.default_rng(1),
         )
 

@@ -9,6 +9,7 @@ from countwise.adjust.topdown import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
+from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.makings import Known
 from countwise.inference.posterior import Posterior
 from countwise.inference.published import (
@@ -141,7 +142,7 @@ def infer_published(
     check_counts(published.hierarchy, published.counts)
     belief = _prior(prior)
     ties, route = exact_route(published, belief)
-    slow = method == "auto" and cost(ties) > COSTLIEST
+    slow = method == "auto" and not isinstance(ties, DealtSummed) and cost(ties) > COSTLIEST
     if slow or method == "gibbs":
         why = ", because the exact route would take minutes" if slow else ""
         return sample(
