@@ -1,5 +1,6 @@
 """countwise infer: what the true counts behind a release can be."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -148,7 +149,7 @@ def infer(
             )
         tell("judging")
         answers = {said: posterior.probability(said, rng=rng) for said in statement or []}
-        best = posterior.top(top) if top else []
+        best = posterior.top(top, rng=rng) if top else []
         _write(posterior, file, page, draws_out, draws, rng, level, interval, overwrite, tell)
     if json:
         print_json(_plain(posterior, level, interval, answers, best, top))
@@ -244,10 +245,7 @@ def _plain(
             for said, p in answers.items()
         ]
     if top:
-        result["combinations"] = [
-            {"counts": list(each.counts), "total": each.total, "probability": each.probability}
-            for each in best
-        ]
+        result["combinations"] = [asdict(each) | {"total": each.total} for each in best]
     return result
 
 
@@ -273,7 +271,9 @@ def _print(posterior: Posterior, level: float, interval: str, answers: Any, best
     if best:
         out.print("\nMost probable combinations")
         for each in best:
-            out.print(f"  {'  '.join(f'{n:,}' for n in each.counts)}   {chance(each.probability)}")
+            error = f" ± {each.error:.2g} (from draws)" if each.error else ""
+            counts = "  ".join(f"{n:,}" for n in each.counts)
+            out.print(f"  {counts}   {chance(each.probability)}{error}")
     for said, p in answers.items():
         error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
         out.print(f"\nP({said}) = {chance(float(p))}{error}", markup=False)

@@ -1,8 +1,10 @@
 """The most probable combinations of siblings' true counts, with their probabilities."""
 
 import heapq
+from collections import Counter
 from dataclasses import dataclass
 from itertools import count as counting
+from math import sqrt
 
 import numpy as np
 
@@ -20,10 +22,14 @@ BATCH = 4_096
 
 @dataclass(frozen=True, kw_only=True)
 class Combination:
-    """Counts of all children of a parent, in order, and the probability that all are true."""
+    """Counts of all children of a parent, in order, and the probability that all are true.
+
+    `error` is the standard error of the probability where it is a share of draws.
+    """
 
     counts: tuple[int, ...]
     probability: float
+    error: float = 0.0
 
     @property
     def total(self) -> int:
@@ -125,6 +131,16 @@ def most_probable(solved: Solved, level: int, parent: int, count: int) -> list[C
         Combination(counts=tuple(rows[i].tolist()), probability=float(np.exp(logs[i])))
         for i in best
         if np.isfinite(logs[i])
+    ]
+
+
+def most_frequent(rows: IntArray, count: int, effective: float) -> list[Combination]:
+    """The combinations that occur most often among draws, worth so many independent ones."""
+    found = Counter(map(tuple, rows.tolist())).most_common(count)
+    shares = [(counts, times / len(rows)) for counts, times in found]
+    return [
+        Combination(counts=counts, probability=p, error=sqrt(p * (1 - p) / effective))
+        for counts, p in shares
     ]
 
 

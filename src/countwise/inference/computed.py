@@ -6,7 +6,8 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.combinations import Combination, most_probable
+from countwise.inference.combinations import Combination, most_frequent, most_probable
+from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.draws import Draws, draw
 from countwise.inference.jointmode import joint_mode
 from countwise.inference.judgement import Probability, estimate, evaluated, holds, judged
@@ -85,9 +86,19 @@ class Computed(Posterior):
             )
         return self.draws(DRAWS, rng=rng)
 
-    def top(self, count: int = 10, *, parent: str = "total") -> list[Combination]:
-        """The most probable combinations of the true counts of a parent's children."""
-        return most_probable(self.solved, *find(self.hierarchy, parent), count)
+    def top(
+        self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None
+    ) -> list[Combination]:
+        """The most probable combinations of the true counts of a parent's children.
+
+        Exact but for the components of a draw-1 release with a summed total: of those, the most
+        frequent among draws.
+        """
+        level, place = find(self.hierarchy, parent)
+        if level == 0 and isinstance(self.solved.ties, DealtSummed):
+            rows = self._needed(rng, "the most probable combinations").levels[1]
+            return most_frequent(rows, count, len(rows))
+        return most_probable(self.solved, level, place, count)
 
     def joint_mode(self) -> tuple[IntArray, ...]:
         """The most probable combination of all counts, level by level.

@@ -30,6 +30,7 @@ from countwise.sumproduct.runs import UPRIGHT, Ready, Run, solve, tilted
 from countwise.sumproduct.steps import Steps
 
 PRECISE = 1e-9
+STEP = 64  # ends of tables of chances are multiples, so that few are made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,9 @@ class SummedDraw(Summed):
 
     def chances(self, sums: IntArray, totals: IntArray) -> FloatArray:
         """P(m | N, n*) for arrays of n* and N that fit each other."""
-        least, low = int(sums.min()), int(totals.min())
-        found = drawn_totals(self, low, int(totals.max()), least, int(sums.max()))
+        least, low = (int(each.min()) // STEP * STEP for each in (sums, totals))
+        most, high = (-(-int(each.max()) // STEP) * STEP for each in (sums, totals))
+        found = drawn_totals(self, low, high, least, most)
         return np.asarray(found[totals - low, sums - least])
 
 

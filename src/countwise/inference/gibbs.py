@@ -33,12 +33,18 @@ class Making(Protocol):
         """Whether the noisy counts of a level are unknown."""
         ...
 
-    def log_noise(self, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
-        """log P(value | true count), where the values are what is adjusted."""
+    def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
+        """log P(value | true count), where the values of a level are what is adjusted."""
         ...
 
-    def fresh(self, law: IntegerLaw, true: IntArray, rng: np.random.Generator) -> IntArray:
-        """A draw of the value for each true count."""
+    def fresh(
+        self, level: int, law: IntegerLaw, true: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """A draw of the value for each true count of a level."""
+        ...
+
+    def renew(self, noisy: list[IntArray], rng: np.random.Generator) -> None:
+        """Draw what a making keeps beside the noisy counts, before every sweep."""
         ...
 
     def log_given(
@@ -126,6 +132,7 @@ class _Sampler:
 
     def sweep(self) -> None:
         """Every unknown noisy count once, and every cell once."""
+        self.making.renew(self.noisy, self.rng)
         for level in range(len(self.true)):
             if self.making.moves(level):
                 for node in range(self.true[level].shape[1]):
@@ -145,9 +152,9 @@ class _Sampler:
     def _draw_noisy(self, level: int, node: int) -> None:
         law, true = self._law(level, node), self.true[level][:, node]
         grid = true[:, None] + self._far(law)
-        logs = self.making.log_noise(law, grid, true[:, None])
+        logs = self.making.log_noise(level, law, grid, true[:, None])
         logs = logs + self.making.log_given(self.noisy, self.true, level, node, grid)
-        self.noisy[level][:, node] = self._choose(grid, logs, self.noisy[level][:, node])
+        self.noisy[level][:, node] = choose(grid, logs, self.noisy[level][:, node], self.rng)
 
     def _jump(self, level: int, parent: int) -> None:
         """Fresh noise for all children of a parent; the proposal's law cancels in the ratio."""
@@ -156,7 +163,7 @@ class _Sampler:
         fresh = self.true[level][:, here].copy()
         for i in range(fresh.shape[1]):
             law = self._law(level, here.start + i)
-            fresh[:, i] = self.making.fresh(law, fresh[:, i], self.rng)
+            fresh[:, i] = self.making.fresh(level, law, fresh[:, i], self.rng)
         logs = self.making.log_family(fresh, self.true, level - 1, parent)
         logs = logs - self.making.log_family(old, self.true, level - 1, parent)
         taken = np.log(self.rng.random(len(fresh))) < logs
@@ -181,16 +188,17 @@ class _Sampler:
                 logs = logs + flat.reshape(count.shape)
             elif self.noisy[level].size:
                 value = self.noisy[level][:, [node]]
-                logs = logs + self.making.log_noise(self._law(level, node), value, count)
-        moved = self._choose(grid, logs, old) - old
+                logs = logs + self.making.log_noise(level, self._law(level, node), value, count)
+        moved = choose(grid, logs, old, self.rng) - old
         for level in range(len(self.true)):
             self.true[level][:, self.paths[level, cell]] += moved
 
-    def _choose(self, grid: IntArray, logs: FloatArray, old: IntArray) -> IntArray:
-        """An entry of each row of a grid, by its log weight; the old one where all are -inf."""
-        largest = logs.max(axis=1, keepdims=True)
-        possible = np.isfinite(largest[:, 0])
-        weights = np.cumsum(np.exp(logs - np.where(np.isfinite(largest), largest, 0.0)), axis=1)
-        at = (weights < self.rng.random((len(grid), 1)) * weights[:, -1:]).sum(axis=1)
-        chosen = grid[np.arange(len(grid)), np.minimum(at, grid.shape[1] - 1)]
-        return np.where(possible, chosen, old)
+
+def choose(grid: IntArray, logs: FloatArray, old: IntArray, rng: np.random.Generator) -> IntArray:
+    """An entry of each row of a grid, by its log weight; the old one where all are -inf."""
+    largest = logs.max(axis=1, keepdims=True)
+    possible = np.isfinite(largest[:, 0])
+    weights = np.cumsum(np.exp(logs - np.where(np.isfinite(largest), largest, 0.0)), axis=1)
+    at = (weights < rng.random((len(grid), 1)) * weights[:, -1:]).sum(axis=1)
+    chosen = grid[np.arange(len(grid)), np.minimum(at, grid.shape[1] - 1)]
+    return np.where(possible, chosen, old)

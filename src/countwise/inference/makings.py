@@ -15,12 +15,19 @@ from countwise.tables.hierarchy import Hierarchy
 class Direct:
     """What is adjusted are the noisy counts themselves."""
 
-    def log_noise(self, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
+    def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
         """log P(value | true count)."""
+        del level
         return law.logpmf(value - true)
 
-    def fresh(self, law: IntegerLaw, true: IntArray, rng: np.random.Generator) -> IntArray:
+    def renew(self, noisy: list[IntArray], rng: np.random.Generator) -> None:
+        """Nothing is kept beside them."""
+
+    def fresh(
+        self, level: int, law: IntegerLaw, true: IntArray, rng: np.random.Generator
+    ) -> IntArray:
         """A draw of the value for each true count."""
+        del level
         return true + law.isf(1.0 - rng.random(len(true))) if law.variance else true.copy()
 
 
@@ -77,7 +84,7 @@ class FromRoot(Direct):
     def log_root(self, noisy: list[IntArray], total: IntArray) -> FloatArray:
         """P(m | N), and with a summed total P(m | N, Σ of the noisy parts)."""
         if isinstance(self.root, Summed):
-            return self._summed(noisy[1].sum(axis=1)[:, None], total)
+            return self.log_summed(noisy[1].sum(axis=1)[:, None], total)
         nodes = np.zeros(total.size, np.int64)
         return self.root.logs(nodes, total.ravel()).reshape(total.shape)
 
@@ -95,7 +102,7 @@ class FromRoot(Direct):
         logs = self.log_shared(noisy, level, node, (start, stop), total, grid)
         if level == 1:
             others = noisy[1].sum(axis=1)[:, None] - noisy[1][:, [node]]
-            logs = logs + self._summed(others + grid, true[0])
+            logs = logs + self.log_summed(others + grid, true[0])
         return logs
 
     def log_family(
@@ -105,7 +112,7 @@ class FromRoot(Direct):
         start, stop = self.hierarchy.offsets[level][parent : parent + 2].tolist()
         logs = self.log_whole(np.maximum(rows, 0), level, parent, (start, stop))
         if level == 0:
-            logs = logs + self._summed(rows.sum(axis=1), true[0][:, 0])
+            logs = logs + self.log_summed(rows.sum(axis=1), true[0][:, 0])
         return logs
 
     def log_whole(
@@ -126,7 +133,7 @@ class FromRoot(Direct):
         """log P(counts of the siblings | v), the node's own v = max(grid, 0)."""
         raise NotImplementedError
 
-    def _summed(self, sums: IntArray, total: IntArray) -> FloatArray:
+    def log_summed(self, sums: IntArray, total: IntArray) -> FloatArray:
         """log P(m | N, Σ of the noisy parts), zero where the parts have no say."""
         if not isinstance(self.root, Summed):
             return np.zeros(np.broadcast_shapes(sums.shape, total.shape))

@@ -63,7 +63,9 @@ class Posterior:
         """The probability of a statement such as "A > B": exact for siblings, else from draws."""
         raise NotImplementedError
 
-    def top(self, count: int = 10, *, parent: str = "total") -> list[Combination]:
+    def top(
+        self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None
+    ) -> list[Combination]:
         """The most probable combinations of the true counts of a parent's children."""
         raise NotImplementedError
 

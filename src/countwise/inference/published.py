@@ -14,7 +14,7 @@ from countwise.inference.gibbs import Making, run
 from countwise.inference.makings import ByClip
 from countwise.inference.pairing import sums_within
 from countwise.inference.sampled import Sampled
-from countwise.inference.sharing import ByDraw, ByMode, ByRedraw
+from countwise.inference.sharing import ByDraw, ByMode, ByRedraw, ByRedrawAndSum
 from countwise.inference.summed import Summed
 from countwise.progress import Tell
 from countwise.sumproduct.evidence import How, Seen
@@ -27,6 +27,7 @@ from countwise.tables.hierarchy import Hierarchy
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
 DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
+MOST_DEALT = 10  # components of a draw-1 release with a summed total; half a minute
 BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
@@ -104,6 +105,13 @@ def _of_total(published: Published) -> str:
     return " (summed total)" if published.total == "summed" else ""
 
 
+def takes_minutes(ties: Ties) -> bool:
+    """Whether an exact route is left to the sampler."""
+    if isinstance(ties, DealtSummed):
+        return ties.hierarchy.sizes[1] > MOST_DEALT
+    return cost(ties) > COSTLIEST
+
+
 def cost(ties: Ties) -> float:
     """About how many elementary operations an exact route takes."""
     if not isinstance(ties, Adjusted):
@@ -129,14 +137,10 @@ def cost(ties: Ties) -> float:
 def making(published: Published) -> Making:
     """How the Gibbs sampler sees the release."""
     root = published.root()
-    if isinstance(root, SummedDraw):
-        raise InputError(
-            "the sampler does not know a total drawn given the sum of its noisy parts. To fix, "
-            "leave out --method gibbs, or infer from the published noisy counts."
-        )
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)
-    kinds = {"mode": ByMode, "draw-1": ByRedraw, "draw-2": ByDraw}
+    redraw = ByRedrawAndSum if isinstance(root, SummedDraw) else ByRedraw
+    kinds = {"mode": ByMode, "draw-1": redraw, "draw-2": ByDraw}
     return kinds[published.adjust](
         hierarchy=published.hierarchy,
         counts=published.counts,

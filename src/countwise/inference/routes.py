@@ -9,16 +9,14 @@ from countwise.adjust.topdown import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
-from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.makings import Known
 from countwise.inference.posterior import Posterior
 from countwise.inference.published import (
-    COSTLIEST,
     Published,
-    cost,
     exact_route,
     making,
     sample,
+    takes_minutes,
 )
 from countwise.privacy.epsilon import one_of
 from countwise.privacy.measurements import Measurements
@@ -142,7 +140,7 @@ def infer_published(
     check_counts(published.hierarchy, published.counts)
     belief = _prior(prior)
     ties, route = exact_route(published, belief)
-    slow = method == "auto" and not isinstance(ties, DealtSummed) and cost(ties) > COSTLIEST
+    slow = method == "auto" and takes_minutes(ties)
     if slow or method == "gibbs":
         why = ", because the exact route would take minutes" if slow else ""
         return sample(

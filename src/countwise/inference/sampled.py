@@ -8,7 +8,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.combinations import Combination
+from countwise.inference.combinations import Combination, most_frequent
 from countwise.inference.diagnostics import effective_size, split_rhat
 from countwise.inference.draws import Draws
 from countwise.inference.gibbs import Chains
@@ -90,18 +90,16 @@ class Sampled(Posterior):
         del rng
         return estimate(judged(parse(statement, self.hierarchy), self.all_draws), self.effective)
 
-    def top(self, count: int = 10, *, parent: str = "total") -> list[Combination]:
+    def top(
+        self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None
+    ) -> list[Combination]:
         """The most frequent combinations of a parent's children."""
+        del rng
         level, node = find(self.hierarchy, parent)
         if level == len(self.hierarchy.offsets):
             raise InputError("a cell has no children. To fix, name a parent.")
         start, stop = self.hierarchy.offsets[level][node : node + 2].tolist()
-        rows = Counter(map(tuple, self.all_draws.levels[level + 1][:, start:stop].tolist()))
-        size = len(self.all_draws)
-        return [
-            Combination(counts=counts, probability=times / size)
-            for counts, times in rows.most_common(count)
-        ]
+        return most_frequent(self.all_draws.levels[level + 1][:, start:stop], count, self.effective)
 
     def joint_mode(self) -> tuple[IntArray, ...]:
         """The most frequent combination of all cells."""

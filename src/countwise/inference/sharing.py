@@ -1,6 +1,6 @@
 """How parents' counts are shared among children, told to the Gibbs sampler: mode and draws."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -9,7 +9,8 @@ from scipy.special import xlogy
 from countwise.adjust.draw import posterior_draws
 from countwise.adjust.topdown import share_among_children
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.makings import FromRoot
+from countwise.inference.gibbs import DEPTH, JUMPS, choose
+from countwise.inference.makings import Direct, FromRoot
 from countwise.kernels.cuts import is_equal_split
 from countwise.privacy.laws import IntegerLaw
 from countwise.sumproduct.evidence import redrawn
@@ -102,8 +103,9 @@ class ByDraw(FromRoot):
 class ByRedraw(ByDraw):
     """Dealt by Algorithm 1: v is not the noisy count but a draw of the count given it."""
 
-    def log_noise(self, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
+    def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
         """From a table near zero; farther up only the difference matters."""
+        del level
         table = redrawn_logs(law)
         value, true = np.broadcast_arrays(value, true)
         last = len(table) - 1
@@ -112,9 +114,87 @@ class ByRedraw(ByDraw):
         inside = (at >= 0) & (at < table.shape[1])
         return np.where(inside, table[true - shift, np.where(inside, at, 0)], -np.inf)
 
-    def fresh(self, law: IntegerLaw, true: IntArray, rng: np.random.Generator) -> IntArray:
+    def fresh(
+        self, level: int, law: IntegerLaw, true: IntArray, rng: np.random.Generator
+    ) -> IntArray:
         """Noise, then a draw of the count."""
-        return posterior_draws(super().fresh(law, true, rng), law, rng=rng)
+        return posterior_draws(super().fresh(level, law, true, rng), law, rng=rng)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByRedrawAndSum(ByRedraw):
+    """As `ByRedraw`, with a total drawn given the sum of the noisy parts.
+
+    So the noisy counts of the root's children matter beside what was drawn from them: they are
+    the noisy counts of the sampler, and the draws v, a row a chain, are kept here.
+    """
+
+    drawn: list[IntArray] = field(default_factory=list)
+
+    def renew(self, noisy: list[IntArray], rng: np.random.Generator) -> None:
+        """Each v given its noisy count and the counts that were dealt, then all of them at once.
+
+        That all v are zero is reached by the latter only.
+        """
+        if not self.drawn:
+            self.drawn.append(np.tile(self.counts[1], (len(noisy[1]), 1)))
+        (v,) = self.drawn
+        siblings, total = (0, v.shape[1]), int(self.counts[0][0])
+        for node in range(v.shape[1]):
+            law, n = self._law(node), noisy[1][:, [node]]
+            grid = np.maximum(n, 0) + np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)
+            logs = np.where(grid < 0, -np.inf, law.logpmf(grid - n))
+            logs = logs + self.log_shared([v, v], 1, node, siblings, total, grid)
+            v[:, node] = choose(grid, logs, v[:, node], rng)
+        for _ in range(JUMPS):
+            fresh = v.copy()
+            for node in range(v.shape[1]):
+                fresh[:, node] = posterior_draws(noisy[1][:, node], self._law(node), rng=rng)
+            logs = self.log_whole(fresh, 0, 0, siblings) - self.log_whole(v, 0, 0, siblings)
+            taken = np.log(rng.random(len(v))) < logs
+            v[taken] = fresh[taken]
+
+    def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
+        """Below the root the noise itself."""
+        if level == 1:
+            return Direct.log_noise(self, level, law, value, true)
+        return super().log_noise(level, law, value, true)
+
+    def fresh(
+        self, level: int, law: IntegerLaw, true: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        """Below the root noise alone."""
+        if level == 1:
+            return Direct.fresh(self, level, law, true, rng)
+        return super().fresh(level, law, true, rng)
+
+    def log_given(
+        self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
+    ) -> FloatArray:
+        """Below the root log P(v | n) and what the sum says."""
+        if level > 1:
+            return super().log_given(noisy, true, level, node, grid)
+        others = noisy[1].sum(axis=1)[:, None] - noisy[1][:, [node]]
+        logs = self._log_drawn(node, grid, self.drawn[0][:, [node]])
+        return logs + self.log_summed(others + grid, true[0])
+
+    def log_family(
+        self, rows: IntArray, true: list[IntArray], level: int, parent: int
+    ) -> FloatArray:
+        """As `log_given`, of all the root's children."""
+        if level > 0:
+            return super().log_family(rows, true, level, parent)
+        v = self.drawn[0]
+        logs = sum(self._log_drawn(i, rows[:, i], v[:, i]) for i in range(rows.shape[1]))
+        return logs + self.log_summed(rows.sum(axis=1), true[0][:, 0])
+
+    def _law(self, node: int) -> IntegerLaw:
+        return self.noise[1].laws[int(self.noise[1].which[node])]
+
+    def _log_drawn(self, node: int, n: IntArray, v: IntArray) -> FloatArray:
+        """log P(v | n): the noise around n, cut at zero."""
+        law = self._law(node)
+        return np.asarray(law.logpmf(v - n) - np.log(law.sf(-n - 1)))
 
 
 @lru_cache(maxsize=8)
