@@ -303,7 +303,7 @@ def command(folder: Path, *more: str) -> list[str]:
 def killed(folder: Path, sign: str) -> None:
     """Start the run and kill it as soon as a file of this name is there."""
     process = subprocess.Popen(
-        command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ["nice", *command(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     staging = place(folder / "release")
     end = time.monotonic() + 200

@@ -213,11 +213,13 @@ def _with_sizes(work: Work) -> Work:
 
 
 def _measure(source: Source, work: Work, each: Named) -> None:
-    """Noise for every count, once. Afterwards the true counts are not needed any more."""
-    if work.staging.has(TOP):
-        return
-    sealed = source.measure(work, each, work.staging.settings()["person_key"])
-    work.measure_top(sealed)
+    """Noise for every count, once. Afterwards the true counts are not needed any more.
+
+    Nor is the key of the bounded rows, also where an earlier run was stopped before it forgot it.
+    """
+    if not work.staging.has(TOP):
+        sealed = source.measure(work, each, work.staging.settings()["person_key"])
+        work.measure_top(sealed)
     work.staging.forget("person_key")
 
 
