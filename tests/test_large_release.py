@@ -357,6 +357,19 @@ def stopped(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, **changes: o
             make(path, out, **changes)
 
 
+def test_a_run_that_goes_on_forgets_the_key_of_bounded_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, out = written(tmp_path, frame()), tmp_path / "release"
+    with monkeypatch.context() as patch:
+        patch.setattr(Staging, "forget", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make(path, out)
+    assert Staging(folder=place(out)).settings()["person_key"]
+    stopped(path, out, monkeypatch)
+    assert Staging(folder=place(out)).settings()["person_key"] is None
+
+
 def test_another_plan_or_input_is_refused_or_begun_afresh(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
