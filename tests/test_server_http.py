@@ -376,38 +376,42 @@ def test_neighbouring_data_sets_look_the_same(databases, tmp_path, computer):
     known = replace(config.datasets["workers"], data=neighbour(tmp_path))
     others = example_config(tmp_path / "other", databases())
     others = replace(others, datasets={"workers": known})
-    seen, times = [], []
-    for each in (config, others):
-        own = Computer(each) if each is others else computer
-        office = open_office(each, own, budget=100)
-        key, found, took = new_key(office, "ann"), [], []
-        asks = [
-            {}, {"claim": "education_years > 2"}, {"claim": "education_years cut at 0, 1"},
-            {"model": "union_member ~ age", "claim": "age > 0", "family": "logistic"},
-            {"model": 'hours ~ age where region = "North" and age > 69', "claim": "age > 0"},
-            {"claim": "nonsense >"}, {"epsilon": "0"}, {"mechanism": "binary"},
-        ]  # fmt: skip
-        with serving(office) as address, client(address, key) as caller:
-            for i, how in enumerate(asks):
-                got = submit(caller, f"k{i}", **how)
-                found.append((got.status_code, len(got.content), shown(got)))
-                if got.status_code != 202:
-                    found.append(got.text)
-                    continue
-                office.work()
-                job = got.json()["id"]
-                for path in LOOKED_AT:
-                    start = time.perf_counter()
-                    got = caller.get(path.format(job))
-                    took.append(time.perf_counter() - start)
-                    found.append((path, got.status_code, shown(got)))
-        if own is not computer:
-            own.stop()
+    own = Computer(others)
+    offices = [open_office(config, computer, budget=100), open_office(others, own, budget=100)]
+    keys = [new_key(office, "ann") for office in offices]
+    seen, times = ([], []), ([], [])
+    asks = [
+        {}, {"claim": "education_years > 2"}, {"claim": "education_years cut at 0, 1"},
+        {"model": "union_member ~ age", "claim": "age > 0", "family": "logistic"},
+        {"model": 'hours ~ age where region = "North" and age > 69', "claim": "age > 0"},
+        {"claim": "nonsense >"}, {"epsilon": "0"}, {"mechanism": "binary"},
+    ]  # fmt: skip
+    with serving(offices[0]) as one, serving(offices[1]) as other:
+        for i, how in enumerate(asks):
+            for side in (i % 2, 1 - i % 2):  # in turns, so that both meet the machine alike
+                with client((one, other)[side], keys[side]) as caller:
+                    look(caller, offices[side], f"k{i}", how, seen[side], times[side])
+    own.stop()
+    for office in offices:
         office.engine.dispose()
-        seen.append(found)
-        times.append(took)
     assert seen[0] == seen[1]
     assert ks_2samp(*times).pvalue > 1e-6
+
+
+def look(caller, office, key, how, found, took):
+    """Ask, work, and look at all there is to see; what was seen, and how long it took."""
+    got = submit(caller, key, **how)
+    found.append((got.status_code, len(got.content), shown(got)))
+    if got.status_code != 202:
+        found.append(got.text)
+        return
+    office.work()
+    job = got.json()["id"]
+    for path in LOOKED_AT:
+        start = time.perf_counter()
+        got = caller.get(path.format(job))
+        took.append(time.perf_counter() - start)
+        found.append((path, got.status_code, shown(got)))
 
 
 def shown(got):
