@@ -37,7 +37,7 @@ def flat(
         cells=np.array(cells, dtype=np.int64),
         epsilon={"total": total, "part": parts},
         repetitions=repetitions,
-        covered=min(repetitions, 40),
+        covered=repetitions,
         fresh=fresh,
     )
 
@@ -93,7 +93,7 @@ def trees(path: Path, epsilons: str, repetitions: int, minutes: float) -> list[T
             cells=cells,
             epsilon=dict.fromkeys(("total", *by), str(Fraction(epsilon) / 4)),
             repetitions=repetitions,
-            covered=min(repetitions, 1),
+            covered=min(repetitions, 10),
             minutes=minutes,
             categories=True,
         )
