@@ -11,7 +11,8 @@ import countwise as cw
 from cases import tree
 from countwise.adjust.likelihood import SumLaw, posterior_modes
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference import pairing, treemode
+from countwise.inference import pairing
+from countwise.inference.combinations import Siblings
 from countwise.inference.computed import Computed
 from countwise.inference.posterior import Posterior
 from countwise.inference.published import Published
@@ -236,12 +237,12 @@ def test_a_tree_with_a_summed_total_against_brute_force() -> None:
 
 
 @pytest.mark.parametrize("total", ["independent", "summed"])
-@pytest.mark.parametrize("grid", [treemode.GRID, 0])
+@pytest.mark.parametrize("grid", [Siblings.grid, 0])
 def test_joint_mode_of_a_tree_of_counts_is_that_of_brute_force(
     total: str, grid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By all combinations of every family, and, with none of them allowed, by search."""
-    monkeypatch.setattr(treemode, "GRID", grid)
+    monkeypatch.setattr(Siblings, "grid", grid)
     post, joint = small_tree(total)
     found = post.joint_mode()
     assert joint[tuple(found[-1])] == pytest.approx(joint.max(), abs=1e-12)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import polars as pl
 import typer
 
 from countwise.cli import options
@@ -66,6 +67,10 @@ DrawsOut = Annotated[
     Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")]
+JointMode = Annotated[
+    Path | None,
+    typer.Option(help="Write the most probable combination of all counts: CSV or Parquet."),
+]
 Page = Annotated[Path | None, typer.Option(help="HTML page with pictures to write.")]
 Seed = Annotated[
     int | None, typer.Option(min=0, help="Makes what is estimated from draws repeatable.")
@@ -93,6 +98,7 @@ def infer(
     draws: Annotated[int, typer.Option(min=1, help="Joint draws for --draws-out.")] = 1000,
     draws_out: DrawsOut = None,
     file: Out = None,
+    joint_mode: JointMode = None,
     page: Page = None,
     seed: Seed = None,
     piece: Annotated[
@@ -108,7 +114,8 @@ def infer(
 
     Of a large release every node's best value and range are written to --out, in pieces.
     """
-    outputs = _outputs(file, page, draws_out, data_set=bool(engine), overwrite=overwrite)
+    tables = {"--out": file, "--joint-mode": joint_mode}
+    outputs = _outputs(tables, page, draws_out, data_set=bool(engine), overwrite=overwrite)
     check_interval(level, interval)
     one_of(method, METHODS, what="--method")
     one_of(source, SOURCES, what="--from")
@@ -124,6 +131,7 @@ def infer(
                 "--statement": statement,
                 "--top": top,
                 "--draws-out": draws_out,
+                "--joint-mode": joint_mode,
                 "--page": page,
             }
             given = [name for name, value in others.items() if value]
@@ -150,6 +158,8 @@ def infer(
         tell("judging")
         answers = {said: posterior.probability(said, rng=rng) for said in statement or []}
         best = posterior.top(top, rng=rng) if top else []
+        if joint_mode is not None:
+            _write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
         _write(posterior, file, page, draws_out, draws, rng, level, interval, overwrite, tell)
     if json:
         print_json(_plain(posterior, level, interval, answers, best, top))
@@ -160,17 +170,25 @@ def infer(
 
 
 def _outputs(
-    file: Path | None, page: Path | None, draws: Path | None, *, data_set: bool, overwrite: bool
+    tables: dict[str, Path | None],
+    page: Path | None,
+    draws: Path | None,
+    *,
+    data_set: bool,
+    overwrite: bool,
 ) -> list[Path]:
     """What is to be written, refused before any work is done; a data set is a folder."""
     for path, option, endings in (
-        (None if data_set else file, "--out", (".csv", ".parquet")),
+        *(
+            (None if data_set else each, name, (".csv", ".parquet"))
+            for name, each in tables.items()
+        ),
         (page, "--page", (".html", ".htm")),
         (draws, "--draws-out", (".npz",)),
     ):
         if path is not None and path.suffix.lower() not in endings:
             raise InputError(f"{option} {path} must end in {' or '.join(endings)}.")
-    given = [path for path in (file, page, draws) if path is not None]
+    given = [path for path in (*tables.values(), page, draws) if path is not None]
     for path in given:
         refuse_existing(path, overwrite=overwrite)
     return given
@@ -210,12 +228,8 @@ def _write(
 ) -> None:
     if file is not None:
         tell("writing the table")
-        frame = posterior.table(probability=level, interval=interval)
-        with whole(file, overwrite=overwrite) as partial:
-            if file.suffix.lower() == ".parquet":
-                frame.write_parquet(partial)
-            else:
-                frame.write_csv(partial)
+        table = posterior.table(probability=level, interval=interval)
+        _write_frame(table, file, overwrite=overwrite)
     if page is not None:
         tell("writing the page")
         text = posterior_page(posterior, probability=level, interval=interval)
@@ -226,6 +240,14 @@ def _write(
         made = posterior.draws(draws, rng=rng).to_arviz()
         with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
             np.savez_compressed(stream, **made["posterior"], **made["coords"])
+
+
+def _write_frame(frame: pl.DataFrame, file: Path, *, overwrite: bool) -> None:
+    with whole(file, overwrite=overwrite) as partial:
+        if file.suffix.lower() == ".parquet":
+            frame.write_parquet(partial)
+        else:
+            frame.write_csv(partial)
 
 
 def _plain(

@@ -57,7 +57,7 @@ class Apportioned(Adjusted):
         if not few(children, rule, self.counts[1], pieces, self.ranges):
             runs = self._runs(children, low, coupling)
             found = runs and solve(runs[0], children, runs[1])
-        return found or super().solved(level, parent, children, low, coupling)
+        return found[:3] if found else super().solved(level, parent, children, low, coupling)
 
     def top_draws(
         self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator

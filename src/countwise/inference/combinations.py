@@ -3,19 +3,24 @@
 import heapq
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count as counting
-from math import sqrt
+from math import prod, sqrt
+from typing import ClassVar
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.inference.climbing import Joint, climbed, middles
+from countwise.inference.dealtsums import DealtSummed
+from countwise.inference.pairing import Coupled
+from countwise.kernels.combinations import combination_logs
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.pairs import Paired
 from countwise.sumproduct.steps import Steps
-from countwise.sumproduct.tree import Solved
+from countwise.sumproduct.tree import Solved, Ties
 
-GRID = 200_000  # combinations that are all tried
 MOST = 200  # siblings beyond which no combination has a probability worth listing
 BATCH = 4_096
 
@@ -39,55 +44,56 @@ class Combination:
 
 @dataclass(frozen=True, kw_only=True)
 class Siblings:
-    """The joint law of a parent's children, able to say the probability of a combination."""
+    """The joint law of children that are a mixture of steps; `coupling` holds of their sum."""
 
     children: Laws
     steps: Steps
-    weights: FloatArray
     low: int
     coupling: FloatArray
-    log_normaliser: float
+    grid: ClassVar[int] = 200_000
 
-    def log_probabilities(self, rows: IntArray) -> FloatArray:
-        """log P of each row of counts."""
-        return np.concatenate(
-            [self._logs(rows[start : start + BATCH]) for start in range(0, len(rows), BATCH)]
-        )
+    @cached_property
+    def weights(self) -> FloatArray:
+        """Of every piece, as `kernels.mixture` has them."""
+        return self.steps.weights(self.children)
 
-    def _logs(self, rows: IntArray) -> FloatArray:
-        """Σ over steps of the product of weights, keeping each step's sum of logarithms."""
-        steps, size = self.steps, len(rows)
-        if isinstance(steps, Paired):
-            return steps.logs(self.weights, rows, self.low, self.coupling) - self.log_normaliser
-        own = np.full((self.children.nodes, size), -np.inf)
-        running = np.zeros(size)
-        barred = np.full(size, self.children.nodes)
-        total = np.full(size, -np.inf)
-        for step in range(len(steps.bounds) - 1):
-            for q in range(steps.bounds[step], steps.bounds[step + 1]):
-                s = steps.components[q]
-                old, new = own[s], self._piece(q, rows[:, s])
-                running += np.where(np.isfinite(new), new, 0.0)
-                running -= np.where(np.isfinite(old), old, 0.0)
-                barred += np.isneginf(new).astype(np.int64) - np.isneginf(old)
-                own[s] = new
-            total = np.logaddexp(total, np.where(barred == 0, running, -np.inf))
+    @cached_property
+    def log_mass(self) -> float:
+        """log of the weight of all combinations."""
+        return self.steps.sums(self.children, self.low, self.coupling)[-1]
+
+    def logs(self, rows: IntArray) -> FloatArray:
+        """log of the weight of each row of counts."""
+        if isinstance(self.steps, Paired):
+            paired = self.steps
+            batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+            return np.concatenate(
+                [paired.logs(self.weights, each, self.low, self.coupling) for each in batches]
+            )
+        found = combination_logs(rows, self.weights, self.steps.offsets, **self.steps.layout())
         at = rows.sum(axis=1) - self.low
         inside = (at >= 0) & (at < len(self.coupling))
         with np.errstate(divide="ignore"):
             tied = np.log(np.where(inside, self.coupling[np.where(inside, at, 0)], 0.0))
-        return np.asarray(total + tied - self.log_normaliser)
-
-    def _piece(self, q: int, x: IntArray) -> FloatArray:
-        start, stop = self.steps.offsets[q], self.steps.offsets[q + 1]
-        at = x - self.steps.lows[q]
-        inside = (at >= 0) & (at < stop - start)
-        with np.errstate(divide="ignore"):
-            return np.where(inside, np.log(self.weights[start + np.where(inside, at, 0)]), -np.inf)
+        return np.asarray(found + tied)
 
 
-def siblings(solved: Solved, level: int, parent: int) -> Siblings:
-    """The children of a parent, everything else summed out."""
+def joint_of(ties: Ties, level: int, parent: int, children: Laws, coupled: Coupled) -> Joint:
+    """The joint law of a parent's children when something is known of the parent."""
+    if level == 0 and isinstance(ties, DealtSummed):
+        return ties.together(children, coupled)
+    low, coupling = coupled
+    steps = ties.steps(level, parent, children)
+    return Siblings(children=children, steps=steps, low=low, coupling=coupling)
+
+
+def most_probable(solved: Solved, level: int, parent: int, count: int) -> list[Combination]:
+    """The combinations of highest probability, highest first.
+
+    All combinations are tried when they are few. Else the search starts from the best that
+    climbing finds and goes to neighbours (one count up or down, or one unit moved from one to
+    another) of the best combination not yet left, until `count` of them are settled.
+    """
     if level == len(solved.hierarchy.offsets):
         raise InputError("a cell has no children. To fix, name a parent.")
     children = solved.children(level, parent, parent + 1)
@@ -96,36 +102,15 @@ def siblings(solved: Solved, level: int, parent: int) -> Siblings:
             f"combinations are listed for up to {MOST} components, here are {children.nodes}: "
             "none of them would have a probability worth listing."
         )
-    steps = solved.ties.steps(level, parent, children)
-    weights = steps.weights(children)
-    low, coupling = solved.couplings[level].one(parent)
-    *_, log = steps.sums(children, low, coupling)
-    return Siblings(
-        children=children,
-        steps=steps,
-        weights=weights,
-        low=low,
-        coupling=coupling,
-        log_normaliser=log,
-    )
-
-
-def most_probable(solved: Solved, level: int, parent: int, count: int) -> list[Combination]:
-    """The combinations of highest probability, highest first.
-
-    All combinations are tried when they are few. Else the search starts from the marginal modes
-    and goes to neighbours (one count up or down, or one unit moved from one to another) of the
-    best combination not yet left, until `count` of them are settled.
-    """
-    joint = siblings(solved, level, parent)
+    joint = joint_of(solved.ties, level, parent, children, solved.couplings[level].one(parent))
     marginals = solved.family(level, parent, parent + 1).marginals
     within = [bulk(*marginals.one(s)) for s in range(marginals.nodes)]
-    if np.prod([float(len(each)) for each in within]) <= GRID:
-        rows = np.stack(np.meshgrid(*within, indexing="ij"), axis=-1).reshape(-1, len(within))
+    if few(joint, within):
+        rows = all_rows(within)
     else:
-        modes = [int(marginals.lows[s] + marginals.one(s)[1].argmax()) for s in range(len(within))]
-        rows = _climb(joint, np.array(modes), count)
-    logs = joint.log_probabilities(rows)
+        found, logs = climbed(joint, middles(marginals), free=True)
+        rows = _climb(joint, found[logs.argmax()], count)
+    logs = joint.logs(rows) - joint.log_mass
     best = np.argsort(-logs, kind="stable")[:count]
     return [
         Combination(counts=tuple(rows[i].tolist()), probability=float(np.exp(logs[i])))
@@ -150,11 +135,21 @@ def bulk(low: int, law: FloatArray) -> IntArray:
     return np.arange(low + near[0], low + near[-1] + 1)
 
 
-def _climb(joint: Siblings, start: IntArray, count: int) -> IntArray:
+def few(joint: Joint, within: list[IntArray]) -> bool:
+    """Whether all combinations of these counts may be tried."""
+    return prod(len(each) for each in within) <= joint.grid
+
+
+def all_rows(within: list[IntArray]) -> IntArray:
+    """Every combination of counts of each."""
+    return np.stack(np.meshgrid(*within, indexing="ij"), axis=-1).reshape(-1, len(within))
+
+
+def _climb(joint: Joint, start: IntArray, count: int) -> IntArray:
     """Rows settled by the search, and all their neighbours."""
     order = counting()
     seen = {start.tobytes()}
-    heap = [(-float(joint.log_probabilities(start[None])[0]), next(order), start)]
+    heap = [(-float(joint.logs(start[None])[0]), next(order), start)]
     settled: list[tuple[float, IntArray]] = []
     while heap and not _done(settled, heap[0][0], count):
         loss, _, row = heapq.heappop(heap)
@@ -163,7 +158,7 @@ def _climb(joint: Siblings, start: IntArray, count: int) -> IntArray:
         if not fresh:
             continue
         seen.update(each.tobytes() for each in fresh)
-        for each, log in zip(fresh, joint.log_probabilities(np.stack(fresh)), strict=True):
+        for each, log in zip(fresh, joint.logs(np.stack(fresh)), strict=True):
             if np.isfinite(log):
                 heapq.heappush(heap, (-float(log), next(order), each))
     return np.stack([row for _, row in settled] + [row for *_, row in heap[:count]])

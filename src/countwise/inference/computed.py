@@ -6,8 +6,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.combinations import Combination, most_frequent, most_probable
-from countwise.inference.dealtsums import DealtSummed
+from countwise.inference.combinations import Combination, most_probable
 from countwise.inference.draws import Draws, draw
 from countwise.inference.jointmode import joint_mode
 from countwise.inference.judgement import Probability, estimate, evaluated, holds, judged
@@ -17,6 +16,7 @@ from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
 from countwise.inference.summaries import Law, Summaries, summarise
 from countwise.inference.treemode import tree_mode
+from countwise.progress import Tell, silent
 from countwise.sumproduct.measured import Measured
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
@@ -89,25 +89,17 @@ class Computed(Posterior):
     def top(
         self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None
     ) -> list[Combination]:
-        """The most probable combinations of the true counts of a parent's children.
-
-        Exact but for the components of a draw-1 release with a summed total: of those, the most
-        frequent among draws.
-        """
+        """The most probable combinations of the true counts of a parent's children."""
+        del rng
         level, place = find(self.hierarchy, parent)
-        if level == 0 and isinstance(self.solved.ties, DealtSummed):
-            rows = self._needed(rng, "the most probable combinations").levels[1]
-            return most_frequent(rows, count, len(rows))
         return most_probable(self.solved, level, place, count)
 
-    def joint_mode(self) -> tuple[IntArray, ...]:
+    def joint_mode(self, *, tell: Tell = silent) -> tuple[IntArray, ...]:
         """The most probable combination of all counts, level by level.
 
-        Exact of one table, of trees with published noisy counts, and of trees of adjusted counts
-        whose families have few combinations; of others the best that a search finds.
+        Exact from published noisy counts, and from adjusted counts where the children of every
+        parent have few combinations; elsewhere the best that a search finds.
         """
         if isinstance(self.solved.ties, Measured):
             return joint_mode(self.solved)
-        if len(self.hierarchy.offsets) > 1:
-            return tree_mode(self.solved)
-        return self.hierarchy.sums(np.array(self.top(1)[0].counts))
+        return tree_mode(self.solved, tell=tell)

@@ -9,7 +9,8 @@ u of `dealt` a noisy count has the weight Σ_v v^k·e^{-uv}·P(v | n).
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,7 +27,8 @@ from countwise.sumproduct.couples import Couple
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.noise import reach
 from countwise.sumproduct.pairdraws import pair_draws
-from countwise.sumproduct.runs import UPRIGHT, Ready, Run, solve, tilted
+from countwise.sumproduct.rows import row_logs
+from countwise.sumproduct.runs import UPRIGHT, Met, Ready, Run, solve, tilted
 from countwise.sumproduct.steps import Steps
 
 PRECISE = 1e-9
@@ -99,15 +101,24 @@ class DealtSummed(Dealt):
         """By frequency at the root."""
         if level > 0:
             return super().solved(level, parent, children, low, coupling)
-        ready, couple = self._ready(children, (low, coupling))
+        found = self.met(children, (low, coupling))
+        nothing = np.zeros(len(children.values))
+        return found[:3] if found else (nothing, nothing, np.zeros(len(coupling)))
+
+    def met(self, children: Laws, coupled: Coupled) -> Met | None:
+        """The root's children, solved; None where nothing is possible."""
+        ready, couple = self._ready(children, coupled)
         found = solve(ready, children, couple, precise=PRECISE)
         if found is None and max(each.bounds.max() for each in ready) > -np.inf:
             raise InputError(
                 "the prior and the release are so far apart that rounding would spoil the "
                 "posterior. To fix, infer from the published noisy counts: --from measurements."
             )
-        nothing = np.zeros(len(children.values))
-        return found or (nothing, nothing, np.zeros(len(coupling)))
+        return found
+
+    def together(self, children: Laws, coupled: Coupled) -> "DealtSiblings":
+        """The joint law of the root's children."""
+        return DealtSiblings(ties=self, children=children, coupled=coupled)
 
     def top_draws(
         self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
@@ -120,18 +131,22 @@ class DealtSummed(Dealt):
 
     def _ready(self, children: Laws, coupled: Coupled) -> tuple[list[Ready], Couple]:
         """A run for each node of the quadrature, and one for the case that all v are zero."""
+        parts, couple = self.parts(children, coupled)
+        ready: list[Ready] = []
+        for part in parts:
+            start = ready[-1].tilt if ready else UPRIGHT  # neighbours have about the same
+            ready.append(tilted(_always(part), Run(0, 1, False), couple, start))
+        return ready, couple
+
+    def parts(self, children: Laws, coupled: Coupled) -> tuple[list[Columns], Couple]:
+        """The columns at each node of the quadrature, and what is known of the two sums."""
         k, depth = self.counts[1], max(self.depth, NEGLIGIBLE)
         spread = self.root.spread(NEGLIGIBLE)
         low, high = int(self.ranges.lows[0][0]), int(self.ranges.highs[0][0])
         couple = couple_of(self.root, low - spread, high + spread, coupled)
         everyone = np.arange(len(k))
         open_ = Pieces(everyone, np.array([0, len(k)]), 0 * k, np.full(len(k), UNBOUNDED))
-        base = columns(children, self.noise[1], k, open_, depth)
-        ready: list[Ready] = []
-        for part in self._by_scale(base, k):
-            start = ready[-1].tilt if ready else UPRIGHT  # neighbours have about the same
-            ready.append(tilted(_always(part), Run(0, 1, False), couple, start))
-        return ready, couple
+        return self._by_scale(columns(children, self.noise[1], k, open_, depth), k), couple
 
     def _by_scale(self, base: Columns, k: IntArray) -> list[Columns]:
         """The columns times what each noisy count weighs at each u."""
@@ -153,6 +168,31 @@ class DealtSummed(Dealt):
             for each in factors.T[:, :, None]
             if each.any()
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DealtSiblings:
+    """The joint law of the root's children; `combinations.Siblings` has those of other parents."""
+
+    ties: DealtSummed
+    children: Laws
+    coupled: Coupled
+    grid: ClassVar[int] = 5_000
+
+    @cached_property
+    def log_mass(self) -> float:
+        """log of the weight of all combinations."""
+        found = self.ties.met(self.children, self.coupled)
+        return found.log if found else -np.inf
+
+    @cached_property
+    def _parts(self) -> tuple[list[Columns], Couple]:
+        return self.ties.parts(self.children, self.coupled)
+
+    def logs(self, rows: IntArray) -> FloatArray:
+        """log of the weight of each row of counts."""
+        parts, couple = self._parts
+        return row_logs(parts, couple, self.ties.counts[1], rows)
 
 
 def _always(part: Columns) -> Callable[[int, int], Columns]:

@@ -12,6 +12,7 @@ from countwise.inference.draws import Draws
 from countwise.inference.judgement import Probability
 from countwise.inference.names import find, level_names, path_name
 from countwise.inference.summaries import Law, Summaries
+from countwise.progress import Tell, silent
 from countwise.tables.hierarchy import Hierarchy
 
 
@@ -69,9 +70,15 @@ class Posterior:
         """The most probable combinations of the true counts of a parent's children."""
         raise NotImplementedError
 
-    def joint_mode(self) -> tuple[IntArray, ...]:
+    def joint_mode(self, *, tell: Tell = silent) -> tuple[IntArray, ...]:
         """The most probable combination of all counts, level by level."""
         raise NotImplementedError
+
+    def joint_mode_table(self, *, tell: Tell = silent) -> pl.DataFrame:
+        """One row a node of every level, root first: its count in the joint mode."""
+        counts = self.joint_mode(tell=tell)
+        frames = [self.hierarchy.frame(level, count=each) for level, each in enumerate(counts)]
+        return pl.concat(frames)
 
     def _law(self, level: int, place: int) -> tuple[int, FloatArray]:
         raise NotImplementedError

@@ -17,6 +17,7 @@ from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
 from countwise.inference.summaries import Law, Summaries, summarise
+from countwise.progress import Tell, silent
 from countwise.sumproduct.laws import Laws, joined
 from countwise.tables.hierarchy import Hierarchy
 
@@ -101,8 +102,9 @@ class Sampled(Posterior):
         start, stop = self.hierarchy.offsets[level][node : node + 2].tolist()
         return most_frequent(self.all_draws.levels[level + 1][:, start:stop], count, self.effective)
 
-    def joint_mode(self) -> tuple[IntArray, ...]:
+    def joint_mode(self, *, tell: Tell = silent) -> tuple[IntArray, ...]:
         """The most frequent combination of all cells."""
+        del tell
         rows = Counter(map(tuple, self.all_draws.cells.tolist()))
         return self.hierarchy.sums(np.array(rows.most_common(1)[0][0]))
 

@@ -44,6 +44,15 @@ class Ready(NamedTuple):
     cut: Callable[[int, int], Columns]
 
 
+class Met(NamedTuple):
+    """Marginals and messages in the layout of the children, the law of N, and the log of all."""
+
+    marginals: FloatArray
+    told: FloatArray
+    sums: FloatArray
+    log: float
+
+
 def in_windows(
     children: Laws, noise: Noise, k: IntArray, pieces: Pieces, couple: Couple, depth: float
 ) -> list[Ready]:
@@ -61,11 +70,8 @@ def in_windows(
 
 def solve(
     ready: list[Ready], children: Laws, couple: Couple, *, precise: float = PRECISE
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """Marginals and messages in the layout of the children, and the law of N.
-
-    None where rounding would spoil them.
-    """
+) -> Met | None:
+    """What the runs come to together; None where rounding would spoil it."""
     parts: list[Part] = []
     reached = -np.inf
     for each in sorted(ready, key=lambda each: (not each.free, -each.bounds.max())):
@@ -88,7 +94,8 @@ def solve(
         sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
         for arrays in zip(*((p.marginals, p.told, p.sums) for p in parts), strict=True)
     )
-    return np.asarray(marginals), np.asarray(told), np.asarray(sums)
+    log = float(logs.max() + np.log(total))
+    return Met(np.asarray(marginals), np.asarray(told), np.asarray(sums), log)
 
 
 def runs(whole: Columns, couple: Couple) -> list[Run]:
