@@ -14,10 +14,7 @@ from time import perf_counter
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from worlds import coverage
-
-WORLDS = {(2,): 2600, (10,): 520, (50,): 110, (3, 2, 3): 320}
-ROUTES = ("measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
+from worlds import ROUTES, WORLDS, coverage
 
 
 def main() -> None:

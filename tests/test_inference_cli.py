@@ -47,15 +47,20 @@ def test_a_table_of_a_paper_as_json() -> None:
 
 def test_a_release_folder_with_all_outputs(folder: Path, tmp_path: Path) -> None:
     table, page, draws = (tmp_path / name for name in ("p.parquet", "p.html", "d.npz"))
+    modes = tmp_path / "m.csv"
     said = "00000 > 00001"
     out = json.loads(
         run("infer", folder, "--out", table, "--page", page, "--draws-out", draws, "--draws", 50,
-            "--statement", '"00000" > "00001"', "--json", "--seed", 1)
+            "--joint-mode", modes, "--statement", '"00000" > "00001"', "--json", "--seed", 1)
     )  # fmt: skip
     assert out["route"] == "published noisy counts, exact"
     assert out["statements"][0]["exact"]
     assert said.split(maxsplit=1)[0] in out["statements"][0]["statement"]
     assert pl.read_parquet(table).height == 9
+    best = pl.read_csv(modes)
+    assert best.columns == ["l0", "l1", "level", "count"]
+    sums = best.group_by("level").agg(pl.col("count").sum())["count"]
+    assert sums.n_unique() == 1
     text = page.read_text()
     assert "<svg" in text
     assert "Most probable combinations" in text
@@ -116,6 +121,7 @@ def test_labels_are_escaped_on_the_page() -> None:
         ("infer --counts 1,2 --epsilon 1 --prior negative-binomial:3", "mean and size"),
         ("infer somewhere --counts 1,2", "not both"),
         ("infer --counts 1,2 --epsilon 1 --out x.txt", "must end in .csv or .parquet"),
+        ("infer --counts 1,2 --epsilon 1 --joint-mode x.txt", "must end in .csv or .parquet"),
         ("infer --counts 1,2 --epsilon 1 --draws-out x.txt", "must end in .npz"),
         ("infer pyproject.toml", "is a file"),
         ("infer --counts 1,2 --epsilon 1 --out pyproject.toml/x.csv", "is a file"),

@@ -23,6 +23,8 @@ from countwise.sumproduct.priors import NegativeBinomial
 from countwise.tables.hierarchy import Hierarchy
 
 PRIOR = NegativeBinomial(12.0, 1.5)
+ROUTES = ("measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
+WORLDS = {(2,): 2600, (10,): 520, (50,): 110, (3, 2, 3): 320}  # an error of 0.3 points by shape
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ are zero, dealt as if they were equal, is one more step.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
-from countwise.arrays import FloatArray
+from countwise.arrays import FloatArray, frozen
 from countwise.inference.adjusted import Adjusted
 from countwise.inference.ranges import Shares, dealt_shares, rates
 from countwise.privacy.laws import IntegerLaw
@@ -55,36 +56,43 @@ class Dealt(Adjusted):
             return laid_out(children, everyone, bounds, children.lows, children.highs)
         noise = self.noise[level + 1].part(here)
         least, most = (float(each[parent]) for each in self.ranges.sums[level])
-        u, logs = quadrature(total, least, most, self.depth)
-        logs = np.append(logs, -total * np.log(children.nodes))
+        scale = Scale(total, least, most, self.depth)
+        logs = np.append(quadrature(*scale)[1], -total * np.log(children.nodes))
         tables = []
         for s in range(children.nodes):
-            law = noise.laws[noise.which[s]]
-            table, peaks = self._child(law, int(k[s]), u, *window(children, s))
+            law, low, high = noise.laws[noise.which[s]], children.lows[s], children.highs[s]
+            table, peaks = by_scale(law, self.algorithm, int(k[s]), int(low), int(high), scale)
             tables.append(table)
             logs = logs + peaks
         return assembled(children, tables, logs)
 
-    def _child(
-        self, law: IntegerLaw, k: int, u: FloatArray, low: int, high: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """Σ_v v^k·e^{-uv}·P(v | x) by u (rows) and x = low..high, then P(v = 0 | x); log scales."""
-        far = self.reaches * reach(law, self.depth)
-        first = max(low - far, 0)
-        v = np.arange(first, high + far + 1)
-        chances = to_values(law, self.algorithm, low, high, first, int(v[-1]))
-        with np.errstate(divide="ignore"):
-            growth = k * np.log(v) if k else np.zeros(len(v))
-        logs = growth - u[:, None] * v
-        peaks = logs.max(axis=1)
-        table = np.exp(logs - peaks[:, None]) @ chances.T
-        zero = to_values(law, self.algorithm, low, high, 0, 0).T
-        return np.concatenate([table, zero]), np.append(peaks, 0.0)
+
+class Scale(NamedTuple):
+    """What decides the values of u: the units dealt, the range of Σv, and how deep to go."""
+
+    total: int
+    least: float
+    most: float
+    depth: float
 
 
-def window(children: Laws, s: int) -> tuple[int, int]:
-    """The first and last count of a child."""
-    return int(children.lows[s]), int(children.highs[s])
+@lru_cache(maxsize=64)
+def by_scale(
+    law: IntegerLaw, algorithm: int, k: int, low: int, high: int, scale: Scale
+) -> tuple[FloatArray, FloatArray]:
+    """Σ_v v^k·e^{-uv}·P(v | x) by u (rows) and x = low..high, then P(v = 0 | x); log scales."""
+    u, _ = quadrature(*scale)
+    far = (3 - algorithm) * reach(law, scale.depth)
+    first = max(low - far, 0)
+    v = np.arange(first, high + far + 1)
+    chances = to_values(law, algorithm, low, high, first, int(v[-1]))
+    with np.errstate(divide="ignore"):
+        growth = k * np.log(v) if k else np.zeros(len(v))
+    logs = growth - u[:, None] * v
+    peaks = logs.max(axis=1)
+    table = np.exp(logs - peaks[:, None]) @ chances.T
+    zero = to_values(law, algorithm, low, high, 0, 0).T
+    return frozen(np.concatenate([table, zero])), frozen(np.append(peaks, 0.0))
 
 
 def quadrature(
