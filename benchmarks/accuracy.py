@@ -8,6 +8,8 @@ or in parts, each of them stopped whenever you like, and put together afterwards
     python benchmarks/accuracy.py --tree nc_tracts_2020.csv --only "ε = 1 " --json tree.json
     python benchmarks/accuracy.py --page flat.json tree.json --out docs/accuracy.md
 
+The releases of a row that several files have are taken together.
+
 Every method of a row sees the same noisy counts, except that those marked joint see joint noise of
 the same privacy loss. Noise is fresh in every run: figures differ within their standard errors.
 """
@@ -152,6 +154,35 @@ def averaged(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return means | draws
 
 
+def pooled(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The figures of the releases of both."""
+    sizes = one["repetitions"], other["repetitions"]
+    judged = one["covered_releases"], other["covered_releases"]
+    names = one["chosen"].keys() | other["chosen"].keys()
+    return one | {
+        "repetitions": sum(sizes),
+        "chosen": {each: sum(row["chosen"].get(each, 0) for row in (one, other)) for each in names},
+        "methods": {
+            name: {
+                key: _together(key, figure, other["methods"][name][key], sizes)
+                for key, figure in figures.items()
+            }
+            for name, figures in one["methods"].items()
+        },
+        "covered": {
+            prior: _together("", shares, other["covered"][prior], judged)
+            for prior, shares in one["covered"].items()
+        },
+        "covered_releases": sum(judged),
+    }
+
+
+def _together(key: str, one: Any, other: Any, sizes: tuple[int, int]) -> Any:
+    if one is None or key in ("cells", "categories"):
+        return one and one + other
+    return np.average([one, other], axis=0, weights=sizes).tolist()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repetitions", type=int, default=500)
@@ -166,7 +197,8 @@ def main() -> None:
     if options.page:
         results = {}
         for path in options.page:
-            results |= json.loads(path.read_text())
+            for name, row in json.loads(path.read_text()).items():
+                results[name] = pooled(results[name], row) if name in results else row
         options.out.write_text(as_page(results) + "\n")
         return
     rows = tables(options.repetitions) + fresh_tables(options.repetitions)
