@@ -18,6 +18,7 @@ from countwise.privacy.measurements import Measurements
 from worlds import PRIOR, ROUTES, WORLDS, coverage, simulate
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("shape", list(WORLDS))
 @pytest.mark.parametrize("route", ROUTES)
 def test_intervals_cover_what_they_say(route: str, shape: tuple[int, ...]) -> None:

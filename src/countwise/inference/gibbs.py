@@ -5,6 +5,9 @@ noisy counts, and draws each noisy and each true count given all others. Noisy c
 one mode release need not be connected by such steps, so those of a family are also proposed
 afresh from their noise, all at once, and taken by the rule of Metropolis. Many chains run side by
 side, one row each. A mode release of many components mixes slowly; `diagnostics` tells.
+
+Below a count that is known exactly no cell can move by itself: units are moved between two cells
+with the same nearest exact count above them, which leaves it as it is.
 """
 
 from dataclasses import dataclass
@@ -85,9 +88,13 @@ def run(
     sweeps: int,
     warmup: int,
     rng: np.random.Generator,
+    cells: IntArray | None = None,
 ) -> Chains:
-    """Chains from overdispersed starts; `warmup` sweeps are dropped."""
-    sampler = _Sampler(hierarchy, noise, making, prior, chains, rng)
+    """Chains from overdispersed starts; `warmup` sweeps are dropped.
+
+    Where some counts are exact, `cells` must agree with them to begin with.
+    """
+    sampler = _Sampler(hierarchy, noise, making, prior, chains, rng, cells)
     kept = np.empty((chains, sweeps, hierarchy.cells), np.int64)
     for sweep in range(-warmup, sweeps):
         sampler.sweep()
@@ -107,19 +114,23 @@ class _Sampler:
         prior: Prior,
         chains: int,
         rng: np.random.Generator,
+        cells: IntArray | None,
     ) -> None:
         self.hierarchy, self.noise, self.making = hierarchy, noise, making
         self.prior, self.rng = prior, rng
         self.noisy = [np.tile(each, (chains, 1)) for each in making.start()]
-        spread = np.sqrt(noise[-1].variances())
-        cells = self.noisy[-1] + np.rint(2 * spread * rng.standard_normal(self.noisy[-1].shape))
-        upper = np.iinfo(np.int64).max if prior.upper is None else prior.upper
-        cells = np.clip(cells, 0, upper).astype(np.int64)
-        levels = [cells]
+        self.paths = self._paths()
+        self.regions = self._regions()
+        away = 2 * np.sqrt(noise[-1].variances()) * rng.standard_normal(self.noisy[-1].shape)
+        if cells is None:
+            upper = np.iinfo(np.int64).max if prior.upper is None else prior.upper
+            start = np.clip(self.noisy[-1] + np.rint(away), 0, upper).astype(np.int64)
+        else:
+            start = self._stirred(np.tile(cells, (chains, 1)), away)
+        levels = [start]
         for offsets in reversed(hierarchy.offsets):
             levels.append(np.add.reduceat(levels[-1], offsets[:-1], axis=1))
         self.true = list(reversed(levels))
-        self.paths = self._paths()
 
     def _paths(self) -> IntArray:
         """For each cell, the position of its ancestor at every level."""
@@ -129,6 +140,38 @@ class _Sampler:
         for level in range(depth, 0, -1):
             path[level - 1] = self.hierarchy.parents(level)[path[level]]
         return path
+
+    def _regions(self) -> dict[int, IntArray]:
+        """For each cell below an exact count, the cells with the same nearest one; itself alone
+        where it is exact.
+        """
+        nearest = np.full(self.hierarchy.cells, -1)
+        first = 0
+        for noise, path in zip(self.noise, self.paths, strict=True):
+            exact = noise.variances() == 0.0
+            nearest = np.where(exact[path], first + path, nearest)
+            first += len(exact)
+        return {
+            int(cell): np.flatnonzero(nearest == nearest[cell])
+            for cell in np.flatnonzero(nearest >= 0)
+        }
+
+    def _partner(self, cell: int) -> int | None:
+        """Another cell that can take what a cell gives; None where there is none."""
+        others = self.regions[cell]
+        others = others[others != cell]
+        return int(self.rng.choice(others)) if len(others) else None
+
+    def _stirred(self, cells: IntArray, away: FloatArray) -> IntArray:
+        """Cells after about so much has gone from each to another one of its region."""
+        for cell in self.regions:
+            other = self._partner(cell)
+            if other is not None:
+                moved = np.rint(away[:, cell]).astype(np.int64)
+                moved = np.clip(moved, -cells[:, cell], cells[:, other])
+                cells[:, cell] += moved
+                cells[:, other] -= moved
+        return cells
 
     def sweep(self) -> None:
         """Every unknown noisy count once, and every cell once."""
@@ -141,7 +184,10 @@ class _Sampler:
                     for _ in range(JUMPS):
                         self._jump(level, parent)
         for cell in range(self.hierarchy.cells):
-            self._draw_true(cell)
+            if cell not in self.regions:
+                self._draw_true(cell)
+            elif (other := self._partner(cell)) is not None:
+                self._exchange(cell, other)
 
     def _law(self, level: int, node: int) -> IntegerLaw:
         return self.noise[level].laws[int(self.noise[level].which[node])]
@@ -171,25 +217,53 @@ class _Sampler:
 
     def _draw_true(self, cell: int) -> None:
         old = self.true[-1][:, cell]
-        law = self._law(len(self.true) - 1, cell)
-        centre = np.maximum(self.noisy[-1][:, cell], 0)
-        far = self._far(law)
-        grid = np.maximum(centre[:, None] + far, 0)
-        logs = np.where(centre[:, None] + far < 0, -np.inf, 0.0)
-        cells = np.full(grid.size, cell)
-        logs = logs + self.prior.log_cells(cells, grid.ravel()).reshape(grid.shape)
+        grid, logs = self._grid(cell)
         change = grid - old[:, None]
-        for level in range(len(self.true) - 1, -1, -1):
-            node = self.paths[level, cell]
-            count = self.true[level][:, [node]] + change
-            if level == 0:
-                logs = logs + self.making.log_root(self.noisy, count)
-                flat = self.prior.log_total(count.ravel(), self.hierarchy.cells)
-                logs = logs + flat.reshape(count.shape)
-            elif self.noisy[level].size:
-                value = self.noisy[level][:, [node]]
-                logs = logs + self.making.log_noise(level, self._law(level, node), value, count)
+        logs = logs + self._log_cell(cell, grid)
+        for level in range(len(self.true)):
+            logs = logs + self._log_node(level, self.paths[level, cell], change)
+        self._move(cell, choose(grid, logs, old, self.rng) - old)
+
+    def _exchange(self, cell: int, other: int) -> None:
+        """Draw a cell given its sum with another one."""
+        old = self.true[-1][:, cell]
+        grid, logs = self._grid(cell)
+        change = grid - old[:, None]
+        rest = self.true[-1][:, [other]] - change
+        logs = np.where(rest < 0, -np.inf, logs + self._log_cell(cell, grid))
+        logs = logs + self._log_cell(other, np.maximum(rest, 0))
+        for level in range(1, len(self.true)):
+            here, there = self.paths[level, [cell, other]].tolist()
+            if here != there:
+                logs = logs + self._log_node(level, here, change)
+                logs = logs + self._log_node(level, there, -change)
         moved = choose(grid, logs, old, self.rng) - old
+        self._move(cell, moved)
+        self._move(other, -moved)
+
+    def _grid(self, cell: int) -> tuple[IntArray, FloatArray]:
+        """Counts of a cell around its noisy count, a row a chain, and which are none (-inf)."""
+        centre = np.maximum(self.noisy[-1][:, cell], 0)[:, None]
+        counts = centre + self._far(self._law(len(self.true) - 1, cell))
+        return np.maximum(counts, 0), np.where(counts < 0, -np.inf, 0.0)
+
+    def _log_cell(self, cell: int, grid: IntArray) -> FloatArray:
+        """The prior of a cell."""
+        logs = self.prior.log_cells(np.full(grid.size, cell), grid.ravel())
+        return np.asarray(logs.reshape(grid.shape))
+
+    def _log_node(self, level: int, node: int, change: IntArray) -> FloatArray:
+        """What is known of a node, its count changed by so much."""
+        count = self.true[level][:, [node]] + change
+        if level == 0:
+            prior = self.prior.log_total(count.ravel(), self.hierarchy.cells)
+            return self.making.log_root(self.noisy, count) + prior.reshape(count.shape)
+        if not self.noisy[level].size:
+            return np.zeros(count.shape)
+        value = self.noisy[level][:, [node]]
+        return self.making.log_noise(level, self._law(level, node), value, count)
+
+    def _move(self, cell: int, moved: IntArray) -> None:
         for level in range(len(self.true)):
             self.true[level][:, self.paths[level, cell]] += moved
 

@@ -158,6 +158,7 @@ def sample(
     *,
     released: tuple[IntArray, ...] | None,
     route: str,
+    cells: IntArray | None = None,
     rng: np.random.Generator | None,
     tell: Tell,
 ) -> Sampled:
@@ -177,5 +178,6 @@ def sample(
         sweeps=SWEEPS,
         warmup=WARMUP,
         rng=rng,
+        cells=cells,
     )
     return Sampled(chains=chains, released=released, route=route, prior=prior.words())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.topdown import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.errors import InputError
@@ -110,17 +111,22 @@ def infer_measurements(
     if method == "gibbs":
         if len(measurements) > 1:
             raise InputError("the sampler takes one noisy value a count, the exact route any.")
-        if measurements[0].exact is not None:
-            raise InputError(
-                "the sampler moves one cell at a time and can not keep exact counts. To fix, "
-                "leave out --method gibbs."
-            )
         noise = node_noise(measurements[0])
+        exact = measurements[0].exact is not None
+        start = LeastSquares(tie_key=0)(measurements)[-1] if exact else None
         known = Known(noisy=measurements[0].noisy, noise=noise)
         route = "published noisy counts, Gibbs sampler"
         belief = _prior(prior)
         return sample(
-            hierarchy, noise, known, belief, released=released, route=route, rng=rng, tell=tell
+            hierarchy,
+            noise,
+            known,
+            belief,
+            released=released,
+            route=route,
+            cells=start,
+            rng=rng,
+            tell=tell,
         )
     belief = _prior(prior)
     ties = seen_by(measurements, belief)
