@@ -19,29 +19,35 @@ from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.privacy.laws import Exact, IntegerLaw
 
 LONGEST = 1 << 22  # of a transform, and of a table
-FINEST = 2048  # the largest scale, and
-SPREAD = 50_000  # the largest deviation that are told in single counts
+FAR = 150  # a table ends so many times the root of Σ scale² away,
+LONG = 1 << 16  # but not before it has this length
 SHORTEST = 64
+FINEST = 1024  # the largest scale, and
+SPREAD = 50_000  # the largest root of Σ scale² that are told in single counts
 MOST_TILTS = 1024
 SHARES = (1.75, 1.0, 0.75, 0.5, 0.25)  # of the tilt that puts the next place on top, tried in turn
 NOTHING = 42.0  # a term is cut where it is below exp(-42) of its largest chance
 TOP = 1e-2  # what a window has of a tilted sum: chances above this part of the largest
 ROUGH = 1e-10  # a chance known to some digits still
 
+Kinds = tuple[tuple[IntegerLaw, int], ...]
+
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseSum:
     """The sum of independent draws, so many of each law, by its log-ratios.
 
-    These are right to about 1e-12 of themselves as far as a transform of `LONGEST` goes: a
-    hundred standard deviations at ε = 0.001 and many thousands at ε = 1. From there on they go
-    on in proportion to k, but never below those of a single law: for geometric tails, with S
-    draws of the slowest, they are then wrong by less than (S-1)/k; for Gaussian ones by less than
-    1/scale², a step of a single one. A sum wider than `WIDEST` is told in units of several
-    counts, its slopes wrong by about 1/(12s²) of themselves, s the scale of a noise in such units.
+    These are right to about twelve digits for a hundred standard deviations at least (near zero,
+    to as much of a slope one deviation out). Where the table ends they go on in proportion to k,
+    or towards those of the slowest law as 1/k: with S draws of it, exponential tails are wrong
+    by less than (S-1)/k and in fact by far less; Gaussian ones, repeating every S places, by half
+    a percent when their scale is 1/10, and by 1e-7 of themselves when it is 1 or more. A sum too
+    wide for a table is told in units of several counts. Its slopes are then wrong by about
+    1/(12s²) of themselves, s the scales in such units: below 4e-7 up to 2,000 draws, and 2e-4 of
+    a million.
     """
 
-    kinds: tuple[tuple[IntegerLaw, int], ...]
+    kinds: Kinds
 
     def slope(self, k: npt.ArrayLike) -> FloatArray:
         """log P(k+1) - log P(k), falling in k; that of -k-1 is exactly minus that of k."""
@@ -52,8 +58,10 @@ class NoiseSum:
         return np.where(k >= 0, falls, -falls)
 
     def _falls(self, place: IntArray) -> FloatArray:
-        far = int(place.max(initial=SHORTEST - 1)) + 1
-        table = _table(self.kinds, min(1 << (far - 1).bit_length(), LONGEST)).slopes
+        far = int(place.max(initial=0)) + 1
+        longest = min(max(LONG, int(FAR * _spread(self.kinds))), LONGEST)
+        asked = max(min(far, longest), SHORTEST)
+        table = _table(self.kinds, 1 << (asked - 1).bit_length()).slopes
         end = len(table) - 1
         falls = table[np.minimum(place, end)]
         if far > len(table):
@@ -84,11 +92,15 @@ def sum_of(terms: Mapping[IntegerLaw, int]) -> IntegerLaw | NoiseSum:
     return NoiseSum(kinds=tuple(sorted(kinds, key=lambda kind: (kind[0].name, kind[0].scale))))
 
 
-def _unit(kinds: tuple[tuple[IntegerLaw, int], ...]) -> int:
+def _unit(kinds: Kinds) -> int:
     """How many counts a step of the table is."""
     widest = float(max(law.scale for law, _ in kinds))
-    spread = sqrt(sum(n * float(law.scale) ** 2 for law, n in kinds))
-    return max(ceil(max(widest / FINEST, spread / SPREAD)), 1)
+    return max(ceil(max(widest / FINEST, _spread(kinds) / SPREAD)), 1)
+
+
+def _spread(kinds: Kinds) -> float:
+    """The root of Σ scale²; a deviation is at most √2 times as much, or less than a count."""
+    return sqrt(sum(n * float(law.scale) ** 2 for law, n in kinds))
 
 
 class _Table(NamedTuple):
@@ -101,7 +113,7 @@ class _Table(NamedTuple):
 
 
 @lru_cache(maxsize=128)
-def _table(kinds: tuple[tuple[IntegerLaw, int], ...], length: int) -> _Table:
+def _table(kinds: Kinds, length: int) -> _Table:
     """At least `length` slopes, unless their end is reached; each half is made once."""
     if length > SHORTEST:
         slopes, tilt, rise, tilts = _table(kinds, length // 2)
@@ -148,7 +160,7 @@ class _Top(NamedTuple):
         return 0 <= at < len(self.chances) and self.chances[at] >= TOP * self.chances.max()
 
 
-def _top(kinds: tuple[tuple[IntegerLaw, int], ...], tilt: float) -> _Top | None:
+def _top(kinds: Kinds, tilt: float) -> _Top | None:
     """The tilted sum on so long a circle that its top meets no tail; None if it is too wide."""
     terms = []
     for law, n in kinds:
