@@ -7,7 +7,7 @@ digits, so tilts are raised until their tops, one beside the other, cover all th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil, inf, log, sqrt
 from typing import NamedTuple
 
@@ -53,14 +53,27 @@ class NoiseSum:
         """log P(k+1) - log P(k), falling in k; that of -k-1 is exactly minus that of k."""
         k = np.asarray(k)
         place = np.where(k >= 0, k, -k - 1)
-        unit = _unit(self.kinds)
-        falls = self._falls(place) if unit == 1 else self._coarse_falls(place, unit)
+        falls = self._falls(place) if self._unit == 1 else self._coarse_falls(place)
         return np.where(k >= 0, falls, -falls)
+
+    @cached_property
+    def _spread(self) -> float:
+        """The root of Σ scale². A deviation is at most √2 times as much, or less than a count."""
+        return sqrt(sum(n * float(law.scale) ** 2 for law, n in self.kinds))
+
+    @cached_property
+    def _unit(self) -> int:
+        """How many counts a step of the table is."""
+        widest = float(max(law.scale for law, _ in self.kinds))
+        return max(ceil(max(widest / FINEST, self._spread / SPREAD)), 1)
+
+    @cached_property
+    def _coarse(self) -> "IntegerLaw | NoiseSum":
+        return sum_of({replace(law, scale=law.scale / self._unit): n for law, n in self.kinds})
 
     def _falls(self, place: IntArray) -> FloatArray:
         far = int(place.max(initial=0)) + 1
-        longest = min(max(LONG, int(FAR * _spread(self.kinds))), LONGEST)
-        asked = max(min(far, longest), SHORTEST)
+        asked = max(min(far, max(LONG, int(FAR * self._spread)), LONGEST), SHORTEST)
         table = _table(self.kinds, 1 << (asked - 1).bit_length()).slopes
         end = len(table) - 1
         falls = table[np.minimum(place, end)]
@@ -73,13 +86,12 @@ class NoiseSum:
             falls = np.where(place > end, np.minimum(beyond, table[end]), falls)
         return np.asarray(falls)
 
-    def _coarse_falls(self, place: IntArray, unit: int) -> FloatArray:
+    def _coarse_falls(self, place: IntArray) -> FloatArray:
         """Between the slopes of the sum in larger units."""
-        coarse = sum_of({replace(law, scale=law.scale / unit): n for law, n in self.kinds})
-        at = (place + 0.5) / unit - 0.5
+        at = (place + 0.5) / self._unit - 0.5
         below = np.floor(at).astype(np.int64)
-        low, high = coarse.slope(below), coarse.slope(below + 1)
-        return np.asarray((low + (at - below) * (high - low)) / unit)
+        low, high = self._coarse.slope(below), self._coarse.slope(below + 1)
+        return np.asarray((low + (at - below) * (high - low)) / self._unit)
 
 
 def sum_of(terms: Mapping[IntegerLaw, int]) -> IntegerLaw | NoiseSum:
@@ -90,17 +102,6 @@ def sum_of(terms: Mapping[IntegerLaw, int]) -> IntegerLaw | NoiseSum:
     if len(kinds) == 1 and kinds[0][1] == 1:
         return kinds[0][0]
     return NoiseSum(kinds=tuple(sorted(kinds, key=lambda kind: (kind[0].name, kind[0].scale))))
-
-
-def _unit(kinds: Kinds) -> int:
-    """How many counts a step of the table is."""
-    widest = float(max(law.scale for law, _ in kinds))
-    return max(ceil(max(widest / FINEST, _spread(kinds) / SPREAD)), 1)
-
-
-def _spread(kinds: Kinds) -> float:
-    """The root of Σ scale²; a deviation is at most √2 times as much, or less than a count."""
-    return sqrt(sum(n * float(law.scale) ** 2 for law, n in kinds))
 
 
 class _Table(NamedTuple):
@@ -198,11 +199,11 @@ class _Tilted(NamedTuple):
 
     @property
     def mean(self) -> float:
-        return float(self.chances @ self.z)
+        return float(np.sum(self.chances * self.z))
 
     @property
     def variance(self) -> float:
-        return float(self.chances @ (self.z - self.mean) ** 2)
+        return float(np.sum(self.chances * (self.z - self.mean) ** 2))
 
 
 def _tilted(law: IntegerLaw, tilt: float) -> _Tilted | None:
