@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from functools import partial
-from math import comb
 
 import numpy as np
 import pytest
@@ -13,13 +12,14 @@ from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.draw import MultinomialDraw, deal, draw_from_likelihood, posterior_draws
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells
 from countwise.adjust.leastsquares import LeastSquares
-from countwise.adjust.likelihood import SumLaw, posterior_modes
+from countwise.adjust.likelihood import posterior_modes
 from countwise.adjust.mode import Mode
 from countwise.adjust.topdown import share_among_children, task_bounds
 from countwise.errors import PlanError
 from countwise.kernels.apportion import last_ranks
 from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
 from countwise.privacy.measurements import Measurements
+from countwise.privacy.noisesum import sum_of
 from countwise.privacy.sampling import sample
 from countwise.release.document import check_counts
 
@@ -140,18 +140,6 @@ def test_two_equally_noisy_values_meet_in_the_middle() -> None:
     assert posterior_modes([(np.array([-9]), ONE), (np.array([-3]), ONE)]).tolist() == [0]
 
 
-def test_the_law_of_a_sum_is_exact() -> None:
-    """Sum of S two-sided geometric variables: difference of two negative binomials."""
-    size, alpha = 6, float(np.exp(-1))
-    tail = np.arange(400)
-    negative_binomial = np.array([comb(size + k - 1, k) * alpha**k for k in tail])
-    pmf = np.array(
-        [(negative_binomial[d:] * negative_binomial[: 400 - d]).sum() for d in range(60)]
-    )
-    got = SumLaw(law=ONE, terms=size).slope(np.arange(40))
-    np.testing.assert_allclose(got, np.diff(np.log(pmf))[:40], rtol=1e-10)
-
-
 def test_the_summed_total_is_the_mode_of_equation_10() -> None:
     """Brute force over N with the exact law of the sum, Wang & Reiter 2021, eq. (10)."""
     rng = np.random.default_rng(11)
@@ -202,7 +190,7 @@ def test_posterior_draws_have_the_cut_law() -> None:
 
 def test_total_draws_follow_the_likelihood() -> None:
     rng = np.random.default_rng(14)
-    observed = [(np.array([3]), ONE), (np.array([6]), SumLaw(law=ONE, terms=4))]
+    observed = [(np.array([3]), ONE), (np.array([6]), sum_of({ONE: 4}))]
     draws = np.array([draw_from_likelihood(observed, rng=rng)[0] for _ in range(4000)])
     four = np.array([1.0])
     for _ in range(4):

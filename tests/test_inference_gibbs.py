@@ -8,12 +8,13 @@ import pytest
 
 import countwise as cw
 from cases import tree
-from countwise.adjust.likelihood import SumLaw, posterior_modes
+from countwise.adjust.likelihood import posterior_modes
 from countwise.errors import InputError
 from countwise.inference.diagnostics import effective_size, split_rhat
 from countwise.inference.sampled import Sampled
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
+from countwise.privacy.noisesum import sum_of
 from countwise.sumproduct.priors import Uniform
 from posteriors import leads_to
 
@@ -75,7 +76,7 @@ def test_summed_total_against_brute_force() -> None:
         if not made[max(first, 0), max(second, 0)]:
             continue
         sums = np.full(len(total_noisy), first + second)
-        modes = posterior_modes([(total_noisy, root), (sums, SumLaw(law=law, terms=2))])
+        modes = posterior_modes([(total_noisy, root), (sums, sum_of({law: 2}))])
         leads = total_noisy[modes == 5]
         grid = np.arange(tops + 1)
         likelihood = law.pmf(first - grid)[:, None] * law.pmf(second - grid)

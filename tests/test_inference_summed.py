@@ -9,7 +9,7 @@ import pytest
 
 import countwise as cw
 from cases import tree
-from countwise.adjust.likelihood import SumLaw, posterior_modes
+from countwise.adjust.likelihood import posterior_modes
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference import pairing
 from countwise.inference.combinations import Siblings
@@ -19,6 +19,7 @@ from countwise.inference.published import Published
 from countwise.inference.routes import infer_published
 from countwise.inference.summed import FAR, Summed, noisy_totals
 from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
+from countwise.privacy.noisesum import sum_of
 from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import Uniform
 from posteriors import leads_to, mode_likelihood, sum_grid
@@ -68,7 +69,7 @@ def summed_likelihood(
     far = 3 * reach + size * tops + m
     noisy = np.arange(-far, far + 1)
     alike = len(set(laws)) == 1
-    of_sum = SumLaw(law=laws[0], terms=size) if alike else by_convolution(laws, 2 * reach)
+    of_sum = sum_of({laws[0]: size}) if alike else by_convolution(laws, 2 * reach)
     chances = np.zeros((int(sums.max() - sums.min()) + 1, size * tops + 1))
     for t in range(int(sums.min()), int(sums.max()) + 1):
         modes = posterior_modes([(noisy, root), (np.full(len(noisy), t), of_sum)])

@@ -1,19 +1,15 @@
 """Posterior modes of counts under log-concave noise and a flat prior on 0, 1, 2, …"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from math import sqrt
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.laws import Exact, IntegerLaw
 from countwise.privacy.measurements import Measurements
+from countwise.privacy.noisesum import sum_of
 
-WIDEST_CONVOLUTION = 1 << 15
 FLAT = 1e-12  # slopes closer to zero than this are rounding
 
 
@@ -23,47 +19,6 @@ class LogConcave(Protocol):
     def slope(self, k: npt.ArrayLike) -> FloatArray:
         """log P(k+1) - log P(k), falling in k."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class SumLaw:
-    """The sum of `terms` independent draws of one law, by direct convolution.
-
-    Convolving adds positive numbers only, so every probability is right to many digits, also
-    far out. A law too wide for that is so close to normal that its slopes are taken from there;
-    beyond 12 standard deviations the last slope continues.
-    """
-
-    law: IntegerLaw
-    terms: int
-
-    def slope(self, k: npt.ArrayLike) -> FloatArray:
-        """log P(k+1) - log P(k)."""
-        k = np.asarray(k)
-        table = _sum_slopes(self.law, self.terms)
-        place = np.minimum(np.where(k >= 0, k, -k - 1), len(table) - 1)
-        return np.where(k >= 0, table[place], -table[place])
-
-
-@lru_cache(maxsize=16)
-def _sum_slopes(law: IntegerLaw, terms: int) -> FloatArray:
-    """Slopes of the sum's law at 0, 1, 2, …"""
-    reach = int(12 * sqrt(terms * law.variance)) + 2
-    if 2 * reach > WIDEST_CONVOLUTION:
-        return np.asarray(-(np.arange(reach) + 0.5) / (terms * law.variance))
-    power = _power(law, terms, max(reach, int(law.isf(1e-30))))
-    upper = power[len(power) // 2 :][: reach + 1]
-    return np.asarray(np.diff(np.log(upper[upper > 0])))
-
-
-def _power(law: IntegerLaw, terms: int, reach: int) -> FloatArray:
-    """The law of the sum on -reach … reach, by doubling."""
-    one = law.pmf(np.arange(-reach, reach + 1))
-    if terms == 1:
-        return one
-    half = _power(law, terms // 2, reach)
-    doubled = np.convolve(half, half, mode="same")
-    return np.convolve(doubled, one, mode="same") if terms % 2 else doubled
 
 
 def posterior_modes(observed: Sequence[tuple[IntArray, LogConcave]]) -> IntArray:
@@ -111,8 +66,6 @@ def summed_observations(
     observed: list[tuple[IntArray, LogConcave]] = []
     for each in measurements:
         observed.append((each.noisy[0], each.laws[0]))
-        law, terms = each.laws[1], int(each.protected(1).sum())
-        exact = law.variance == 0 or not terms
-        total = each.noisy[1].sum(keepdims=True)
-        observed.append((total, Exact() if exact else SumLaw(law=law, terms=terms)))
+        law = sum_of({each.laws[1]: int(each.protected(1).sum())})
+        observed.append((each.noisy[1].sum(keepdims=True), law))
     return observed

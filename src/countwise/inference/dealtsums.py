@@ -7,6 +7,7 @@ every child carries its noisy count beside its true one (`sumproduct.columns`), 
 u of `dealt` a noisy count has the weight Σ_v v^k·e^{-uv}·P(v | n).
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -17,11 +18,11 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.inference.dealt import Dealt, quadrature
-from countwise.inference.noisesums import sum_of
 from countwise.inference.pairing import NEGLIGIBLE, Coupled, couple_of
 from countwise.inference.summed import Summed
 from countwise.kernels.cuts import UNBOUNDED
 from countwise.privacy.laws import IntegerLaw
+from countwise.privacy.noisesum import sum_of
 from countwise.sumproduct.columns import Columns, Pieces, columns
 from countwise.sumproduct.couples import Couple
 from countwise.sumproduct.laws import Laws
@@ -76,7 +77,7 @@ def drawn_totals(rule: SummedDraw, low: int, high: int, least: int, most: int) -
 def _pmf(laws: tuple[IntegerLaw, ...], z: IntArray) -> FloatArray:
     """The law of a sum of noises up to a factor, from its slopes."""
     far = int(np.abs(z).max())
-    logs = np.concatenate([[0.0], np.cumsum(sum_of(laws).slope(np.arange(far)))])
+    logs = np.concatenate([[0.0], np.cumsum(sum_of(Counter(laws)).slope(np.arange(far)))])
     return np.asarray(np.exp(logs[np.abs(z)]))
 
 

@@ -7,6 +7,7 @@ it is just too far away, and none beyond; when the total is less noisy than a pa
 for every n*, and the sum of the parts has no say.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,8 +16,9 @@ import numpy as np
 
 from countwise.adjust.likelihood import posterior_modes
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.inference.noisesums import noise_sum_reach, sum_of
+from countwise.inference.noisesums import noise_sum_reach
 from countwise.privacy.laws import IntegerLaw
+from countwise.privacy.noisesum import sum_of
 from countwise.sumproduct.noise import between, reach
 
 FAR = 1 << 60
@@ -103,7 +105,7 @@ def totals_around_zero(
     sums = np.arange(-far, far + 1)
     if not noise.variance:
         return np.zeros(len(sums), np.int64), np.zeros(len(sums), np.int64)
-    of_sum = sum_of(parts)
+    of_sum = sum_of(Counter(parts))
     base = 1 << 44  # so far up that no mode is negative
 
     def modes(noisy: IntArray) -> IntArray:

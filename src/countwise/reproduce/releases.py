@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.adjust.draw import deal, draw_from_likelihood, posterior_draws
-from countwise.adjust.likelihood import SumLaw, posterior_modes
+from countwise.adjust.likelihood import posterior_modes
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.apportion import apportion_children, random_ranks
 from countwise.privacy.laws import Geometric
+from countwise.privacy.noisesum import sum_of
 from countwise.risk.simulation import simulate_noise
 
 
@@ -25,7 +26,7 @@ class Noisy:
     @property
     def summed(self) -> IntArray:
         """Posterior modes of the total given its noisy value and the noisy sum. Step 3'."""
-        terms = SumLaw(law=self.part_law, terms=self.parts.shape[1])
+        terms = sum_of({self.part_law: self.parts.shape[1]})
         return posterior_modes([(self.totals, self.total_law), (self.parts.sum(axis=1), terms)])
 
     @property
@@ -96,7 +97,7 @@ def algorithm_1(noisy: Noisy, *, summed: bool, rng: np.random.Generator) -> IntA
     runs, size = noisy.parts.shape
     values = posterior_draws(noisy.parts.ravel(), noisy.part_law, rng=rng)
     if summed:
-        terms, sums = SumLaw(law=noisy.part_law, terms=size), noisy.parts.sum(axis=1)
+        terms, sums = sum_of({noisy.part_law: size}), noisy.parts.sum(axis=1)
         totals = np.concatenate(
             [
                 draw_from_likelihood(
