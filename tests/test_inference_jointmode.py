@@ -11,6 +11,7 @@ from countwise.inference.climbing import climbed
 from countwise.inference.combinations import joint_of
 from countwise.inference.computed import Computed
 from countwise.kernels.combinations import combination_logs
+from countwise.kernels.mixture import Layout
 from worlds import posterior, simulate
 
 
@@ -39,14 +40,8 @@ def test_the_weight_of_combinations_is_that_of_its_twin() -> None:
         lows = rng.integers(0, 4, len(components))
         offsets = np.concatenate([[0], np.cumsum([len(each) for each in pieces])])
         rows = rng.integers(0, 9, (200, size))
-        found = combination_logs(
-            rows,
-            np.concatenate(pieces),
-            offsets,
-            lows=lows,
-            components=components,
-            bounds=bounds,
-        )
+        layout = Layout(offsets, lows, components, bounds)
+        found = combination_logs(rows, np.concatenate(pieces), layout)
         expected = combination_weights(rows, pieces, lows, components, bounds)
         assert expected.any()
         np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)

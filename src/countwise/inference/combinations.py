@@ -70,7 +70,7 @@ class Siblings:
             return np.concatenate(
                 [paired.logs(self.weights, each, self.low, self.coupling) for each in batches]
             )
-        found = combination_logs(rows, self.weights, self.steps.offsets, **self.steps.layout())
+        found = combination_logs(rows, self.weights, self.steps.layout)
         at = rows.sum(axis=1) - self.low
         inside = (at >= 0) & (at < len(self.coupling))
         with np.errstate(divide="ignore"):

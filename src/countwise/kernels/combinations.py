@@ -6,25 +6,18 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled, reading
+from countwise.kernels.mixture import Layout
 
 BARRED = -np.inf
 
 
-def combination_logs(
-    rows: IntArray,
-    weights: FloatArray,
-    offsets: IntArray,
-    *,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
-) -> FloatArray:
+def combination_logs(rows: IntArray, weights: FloatArray, layout: Layout) -> FloatArray:
     """For each row of numbers, log Σ over steps of the product of their weights."""
     with np.errstate(divide="ignore"):
         logs = np.log(weights)
     out = np.empty(len(rows))
-    whole = [reading(each, np.int64) for each in (rows, offsets, lows, components, bounds)]
-    _combinations(whole[0], logs, whole[1], whole[2], whole[3], whole[4], out)
+    layout = Layout(*(reading(each, np.int64) for each in layout))
+    _combinations(reading(rows, np.int64), logs, layout, out)
     return out
 
 
@@ -32,13 +25,11 @@ def combination_logs(
 def _combinations(
     rows: IntArray,
     logs: FloatArray,
-    offsets: IntArray,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
+    layout: Layout,
     out: FloatArray,
 ) -> None:
     """Steps one after another, each changing the few logarithms that its pieces bring."""
+    offsets, lows, components, bounds = layout
     size = rows.shape[1]
     own = np.empty(size)
     for r in range(rows.shape[0]):

@@ -10,10 +10,23 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
-from countwise.kernels.coupled import require_possible
 from countwise.kernels.jointdraws import sample
 from countwise.kernels.solution import LEAST_OVERLAP, solve
 from countwise.kernels.tilting import Problem
+
+
+class Layout(NamedTuple):
+    """Weight vectors as pieces, in the ragged layout of `countwise.kernels.coupled`.
+
+    Piece q serves ``components[q]`` from the step c with bounds[c] <= q < bounds[c + 1] until that
+    component's next piece. The first step has one piece for each component; with `Cuts`, one
+    piece for each change.
+    """
+
+    offsets: IntArray
+    lows: IntArray
+    components: IntArray
+    bounds: IntArray
 
 
 class Mixture(NamedTuple):
@@ -28,26 +41,20 @@ class Mixture(NamedTuple):
 
 def mixture(
     weights: FloatArray,
-    offsets: IntArray,
-    *,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
+    layout: Layout,
     coupling: FloatArray,
     coupling_low: int,
+    *,
     least_overlap: float = LEAST_OVERLAP,
 ) -> Mixture:
     """Σ over steps of coupled sums that share T, when few weights change from step to step.
 
-    Weight vectors are pieces in the ragged layout of `countwise.kernels.coupled`: piece q
-    serves ``components[q]`` from the step c with bounds[c] <= q < bounds[c + 1] until that
-    component's next piece. The first step has one piece for each component; with `Cuts`, one
-    piece for each change. Marginals are joint: the probability that piece q serves and its
-    component equals x, so a component's marginal is the sum over its pieces; messages likewise,
-    weights times messages being marginals. Sums are the law of the total in the layout of T, and
-    step_logs the log normaliser of each step. `least_overlap` is that of `kernels.solution.solve`.
+    Marginals are joint: the probability that piece q serves and its component equals x, so a
+    component's marginal is the sum over its pieces; messages likewise, weights times messages
+    being marginals. Sums are the law of the total in the layout of T, and step_logs the log
+    normaliser of each step. `least_overlap` is that of `kernels.solution.solve`.
     """
-    problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
+    problem = stepped(weights, layout, coupling, coupling_low)
     marginals, messages = np.empty((2, problem.weights.size))
     sums, logs = np.empty(problem.coupling.size), np.empty(problem.bounds.size - 1)
     total, _ = solve(problem, True, least_overlap, marginals, messages, sums, logs)
@@ -56,72 +63,34 @@ def mixture(
 
 def mixture_sums(
     weights: FloatArray,
-    offsets: IntArray,
-    *,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
+    layout: Layout,
     coupling: FloatArray,
     coupling_low: int,
+    *,
     least_overlap: float = LEAST_OVERLAP,
 ) -> tuple[FloatArray, FloatArray, float]:
     """Of a `mixture`, only the sums, step_logs and log normaliser; at half the cost."""
-    problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
+    problem = stepped(weights, layout, coupling, coupling_low)
     unused, sums = np.empty(problem.weights.size), np.empty(problem.coupling.size)
     logs = np.empty(problem.bounds.size - 1)
     total, _ = solve(problem, False, least_overlap, unused, unused.copy(), sums, logs)
     return sums, logs, total
 
 
-def mixture_draws(
-    count: int,
-    weights: FloatArray,
-    *,
-    offsets: IntArray,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
-    coupling: FloatArray,
-    coupling_low: int,
-    rng: np.random.Generator,
-) -> IntArray:
-    """Independent joint draws from a `mixture`, one a row."""
-    problem = stepped(weights, offsets, lows, components, bounds, coupling, coupling_low)
-    unused, sums = np.empty(problem.weights.size), np.empty(problem.coupling.size)
-    total, _ = solve(
-        problem, False, LEAST_OVERLAP, unused, unused.copy(), sums, np.empty(len(bounds) - 1)
-    )
-    require_possible(total)
-    return sample(problem, coupling_low + rng.choice(sums.size, count, p=sums), rng)
-
-
 def mixture_draws_given(
-    sums: IntArray,
-    weights: FloatArray,
-    *,
-    offsets: IntArray,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
-    rng: np.random.Generator,
+    sums: IntArray, weights: FloatArray, layout: Layout, *, rng: np.random.Generator
 ) -> IntArray:
     """A joint draw from a `mixture` for each given sum, one a row."""
     low, high = int(np.min(sums)), int(np.max(sums))
-    flat = np.ones(high - low + 1)
-    problem = stepped(weights, offsets, lows, components, bounds, flat, low)
+    problem = stepped(weights, layout, np.ones(high - low + 1), low)
     return sample(problem, np.asarray(sums, np.int64), rng)
 
 
 def stepped(
-    weights: FloatArray,
-    offsets: IntArray,
-    lows: IntArray,
-    components: IntArray,
-    bounds: IntArray,
-    coupling: FloatArray,
-    coupling_low: int,
+    weights: FloatArray, layout: Layout, coupling: FloatArray, coupling_low: int
 ) -> Problem:
     """A problem of many steps, its layout checked."""
+    offsets, lows, components, bounds = layout
     first = np.sort(components[: bounds[1]])
     if bounds[0] != 0 or bounds[-1] != len(lows) or not np.array_equal(first, np.arange(bounds[1])):
         raise InputError("the first step must have one piece for each component 0, 1, …")

@@ -57,18 +57,11 @@ class Paired(Steps):
         """A draw of the children for each given sum: first Σy, then all pairs."""
         low, weights = int(sums.min()), self.weights(children)
         start, coupling = self.tied(low, np.ones(int(sums.max()) - low + 1))
-        law, *_ = mixture_sums(
-            weights,
-            self.offsets,
-            **self.layout(),
-            coupling=coupling,
-            coupling_low=start,
-            least_overlap=self.overlap,
-        )
+        law, *_ = mixture_sums(weights, self.layout, coupling, start, least_overlap=self.overlap)
         reached = np.cumsum(law.reshape(-1, self.stride), axis=1)[sums - low]
         chosen = (reached < rng.random((len(sums), 1)) * reached[:, -1:]).sum(axis=1)
         packed = sums * self.stride + self.least + np.minimum(chosen, self.stride - 1)
-        rows = mixture_draws_given(packed, weights, offsets=self.offsets, **self.layout(), rng=rng)
+        rows = mixture_draws_given(packed, weights, self.layout, rng=rng)
         return self.unpacked(rows)
 
     def logs(

@@ -6,12 +6,12 @@ probability of what was released of the child when its true count is x.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.kernels.mixture import mixture, mixture_draws_given, mixture_sums
+from countwise.kernels.mixture import Layout, mixture, mixture_draws_given, mixture_sums
 from countwise.kernels.solution import LEAST_OVERLAP
 from countwise.sumproduct.laws import Laws, grid
 
@@ -32,9 +32,10 @@ class Steps:
         """Messages times chances."""
         return np.asarray(children.values[self.places] * self.chances)
 
-    def layout(self) -> dict[str, Any]:
-        """The keywords that every function of `kernels.mixture` takes."""
-        return {"lows": self.lows, "components": self.components, "bounds": self.bounds}
+    @property
+    def layout(self) -> Layout:
+        """The pieces as `kernels.mixture` takes them."""
+        return Layout(self.offsets, self.lows, self.components, self.bounds)
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
         """What holds of the kernel's sum when `coupling` holds of the parent's count."""
@@ -53,13 +54,9 @@ class Steps:
     ) -> tuple[FloatArray, FloatArray, float]:
         """Law of the parent's count when `coupling` holds of it, logs of the steps and of all."""
         low, coupling = self.tied(low, coupling)
+        weights = self.weights(children)
         sums, logs, log = mixture_sums(
-            self.weights(children),
-            self.offsets,
-            **self.layout(),
-            coupling=coupling,
-            coupling_low=low,
-            least_overlap=self.overlap,
+            weights, self.layout, coupling, low, least_overlap=self.overlap
         )
         return self.untied(sums), logs, log
 
@@ -68,14 +65,8 @@ class Steps:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Marginals and messages in the layout of the children, and the law of their sum."""
         low, coupling = self.tied(low, coupling)
-        found = mixture(
-            self.weights(children),
-            self.offsets,
-            **self.layout(),
-            coupling=coupling,
-            coupling_low=low,
-            least_overlap=self.overlap,
-        )
+        weights = self.weights(children)
+        found = mixture(weights, self.layout, coupling, low, least_overlap=self.overlap)
         size = len(children.values)
         told = np.bincount(self.places, found.messages * self.chances, size)
         marginals = np.bincount(self.places, found.marginals, size)
@@ -87,9 +78,7 @@ class Steps:
 
     def split(self, children: Laws, sums: IntArray, rng: np.random.Generator) -> IntArray:
         """A draw of the children for each given sum, one a row."""
-        return mixture_draws_given(
-            sums, self.weights(children), offsets=self.offsets, **self.layout(), rng=rng
-        )
+        return mixture_draws_given(sums, self.weights(children), self.layout, rng=rng)
 
 
 def laid_out(
