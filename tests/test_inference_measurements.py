@@ -1,8 +1,10 @@
 """Posteriors from published noisy counts, against brute force and the true counts."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLa
 from countwise.privacy.measurements import Measurements
 from countwise.release.run import release
 from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.measured import measured
+from countwise.sumproduct.measured import Measured, measured
 from countwise.sumproduct.noise import mixed_noise
 from countwise.sumproduct.priors import (
     Compositions,
@@ -26,7 +28,7 @@ from countwise.sumproduct.priors import (
     Shares,
     Uniform,
 )
-from countwise.sumproduct.tree import solve
+from countwise.sumproduct.tree import Family, solve
 from countwise.tables.confidential import Confidential
 from countwise.tables.reading import read_public_counts
 from needs import needs
@@ -307,3 +309,21 @@ def test_statements_across_families_are_exact(source: str) -> None:
     mean = post.node(names[0]).mean - post.node(names[2]).mean
     assert law.mean == pytest.approx(mean, abs=1e-9)
     assert law.chances.sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_a_posterior_lost_to_rounding_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No input is known that leads there, so a family is made to lose its mass."""
+    down = Measured.down
+
+    def lossy(self: Measured, level: int, *rest: Any) -> Family:
+        family = down(self, level, *rest)
+        if level == 0:
+            return family
+        nothing = replace(family.marginals, values=0.0 * family.marginals.values)
+        return family._replace(marginals=nothing)
+
+    monkeypatch.setattr(Measured, "down", lossy)
+    laws = (Geometric(scale=Fraction(1)),) * 3
+    noisy = (np.array([9]), np.array([4, 5]), np.array([1, 3, 2, 3]))
+    with pytest.raises(InputError, match="rounding lost the posterior below a l0"):
+        cw.infer_measurements([Measurements(hierarchy=tree(2, 2), laws=laws, noisy=noisy)])

@@ -189,6 +189,12 @@ def pass_down(
         if level == 0:
             kept[0] = [family.sums]
             touched.append(family.sums.touching(above=edge))
+        elif not (family.marginals.sums() > 0.0).all():
+            raise InputError(
+                f"rounding lost the posterior below a {solved.hierarchy.levels[level]}: its counts "
+                "and the rest of the release hardly meet under this prior. To fix, choose another "
+                "prior."
+            )
         ends.append(family.marginals.touching(above=edge))
         held += len(family.marginals.values)
         if held <= KEPT:
