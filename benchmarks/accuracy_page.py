@@ -13,7 +13,7 @@ those marked joint see joint noise of the same privacy loss. Competitors: the mo
 parent's count by OSQP with largest-remainder rounding, one level at a time, as in the 2020 census.
 Scenarios 1 to 4 are those of Wang & Reiter (2021), the first three rebuilt from their description.
 A projection of integers leaves equal remainders; who gets the rest is drawn by lot, for the last
-digits of a solver decided it before and made some rows 2% better and others 7% worse. ± is one
+digits of a solver decided it before and made some rows 4% better and others 7% worse. ± is one
 standard error. Tables of empty cells have 2,000 releases, since a few outlying cells carry most of
 their error: a first run of 500 had 6.75 ± 0.46 for least squares / auto on 200 empty cells and
 three large. Intervals are judged in every release, of North Carolina in the first ten.
