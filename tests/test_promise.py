@@ -10,10 +10,10 @@ import pytest
 
 import countwise as cw
 from cases import tree
-from test_cli import run
 from countwise.release.promise import Promise, make_promise
 from countwise.release.workbook import write_workbook
 from countwise.tables.confidential import Confidential
+from test_cli import run
 
 ALL = "no possible release becomes more than"
 WITHIN = "had they been counted elsewhere within the same exact counts"

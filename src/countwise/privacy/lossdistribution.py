@@ -107,7 +107,7 @@ def _one(move: int, sigma: Fraction, step: float) -> tuple[int, FloatArray, floa
 def _smallest_epsilon(
     losses: FloatArray, masses: FloatArray, infinite: float, delta: float
 ) -> float:
-    """By bisection, its upper end: the δ of ε, Σ p·max(0, 1 - exp(ε - loss)) and more, falls in ε."""
+    """The upper end of a bisection: the δ of ε, Σ p·max(0, 1 - exp(ε - loss)) + infinite, falls."""
 
     def enough(epsilon: float) -> bool:
         over = losses > epsilon

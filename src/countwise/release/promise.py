@@ -54,8 +54,8 @@ class Loss:
         epsilon = rounded_up(self.epsilon)
         return (
             f"the chances of releases {stay} close in the sense of zero-concentrated differential "
-            f"privacy, ρ = {written(self.amount)}. In two numbers, ε = {epsilon} at δ = {_delta()}: "
-            f"any set of releases {becomes} at most e^{epsilon} times likelier, plus {_delta()}"
+            f"privacy, ρ = {written(self.amount)}. In two numbers, ε = {epsilon} at δ = {_delta()}"
+            f": any set of releases {becomes} at most e^{epsilon} times likelier, plus {_delta()}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,8 +110,8 @@ class Promise:
             what = f"{self.exact:,} counts are published exactly as they are"
             it, them = "one of them", "all of them"
         opening = (
-            f"{what} and not protected: nothing is promised about what changes {it}. Between tables "
-            f"that agree on {them} this is promised. "
+            f"{what} and not protected: nothing is promised about what changes {it}. Between "
+            f"tables that agree on {them} this is promised. "
         )
         if self.neighbours == "replace-one":
             return f"{opening}{WITHIN['replace-one']}, {self.within.bound()}."
