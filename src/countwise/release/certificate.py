@@ -82,7 +82,7 @@ def certificate(
         losses=promise.facts(),
         nodes=sum(each.nodes for each in budget.levels),
         mechanism=plan.mechanism,
-        promise=promise.sentences(),
+        promise=promise.paragraphs(),
         sum_in_words=budget.sum_in_words(),
         warning=budget.warning(),
         levels=levels,

@@ -20,12 +20,16 @@ WHO = {
     "add-remove": "Whether or not any one person is in the records",
     "replace-one": "If the rows of any one person were those of another who is in the records too",
 }
-OUTSIDE = "Whether or not someone who is counted in none of them is in the records"
+OUTSIDE = "Whether or not someone who is counted in no exact count is in the records"
 WITHIN = {
     "add-remove": "had they been counted elsewhere within the same exact counts",
     "replace-one": "If the rows of any one person were those of another who is counted in the same "
     "exact counts",
 }
+ZEROS = (
+    "Cells that can only be zero are published as zeros. A table with someone in one is refused, "
+    "and no promise covers that it was."
+)
 LARGEST_FACTOR = 20
 
 
@@ -92,39 +96,35 @@ class Promise:
 
     def sentences(self) -> str:
         """The promise in words, conditional where it is."""
+        return " ".join(self.paragraphs())
+
+    def paragraphs(self) -> list[str]:
+        """The same, idea by idea."""
         words = self._conditional() if self.conditional else self._unconditional()
-        if self.zeros:
-            words += (
-                " Cells that can only be zero are published as zeros. A table with someone in one "
-                "is refused, and no promise covers that it was."
-            )
-        return words
+        return [*words, ZEROS] if self.zeros else words
 
-    def _unconditional(self) -> str:
-        return f"{WHO[self.neighbours]}, {self.stated.bound()}."
+    def _unconditional(self) -> list[str]:
+        return [f"{WHO[self.neighbours]}, {self.stated.bound()}."]
 
-    def _conditional(self) -> str:
+    def _conditional(self) -> list[str]:
         if self.exact == 1:
-            what, it, them = "1 count is published exactly as it is", "it", "it"
+            what, it, them = "1 count is published exactly as it is: it is", "it", "it"
         else:
-            what = f"{self.exact:,} counts are published exactly as they are"
+            what = f"{self.exact:,} counts are published exactly as they are: they are"
             it, them = "one of them", "all of them"
-        opening = (
-            f"{what} and not protected: nothing is promised about what changes {it}. Between "
-            f"tables that agree on {them} this is promised. "
-        )
+        words = [
+            f"{what} not protected, and nothing is promised about what changes {it}. Between "
+            f"tables that agree on {them} this is promised."
+        ]
         if self.neighbours == "replace-one":
-            return f"{opening}{WITHIN['replace-one']}, {self.within.bound()}."
-        if self.outside is None:
-            hidden = "Everyone is counted in the exact total, so that someone is in the records is "
-        else:
-            opening += f"{OUTSIDE}, {self.outside.bound()}. "
+            return [*words, f"{WITHIN['replace-one']}, {self.within.bound()}."]
+        hidden = "Everyone is counted in the exact total, so that someone is in the records is "
+        if self.outside is not None:
+            words.append(f"{OUTSIDE}, {self.outside.bound()}.")
             hidden = "That someone is counted in an exact count is "
-        return (
-            f"{opening}{hidden}not hidden; hidden is where below the exact counts, at a loss of at "
-            f"most {self.within.in_words()}: {WITHIN['add-remove']}, "
-            f"{self.within.bound(would=True)}."
-        )
+        where = f"{hidden}not hidden; hidden is where below the exact counts, at a loss of at most"
+        moved = f"{WITHIN['add-remove']}, {self.within.bound(would=True)}."
+        return [*words, f"{where} {self.within.in_words()}: {moved}"]
 
     def facts(self) -> list[tuple[str, str]]:
         """The losses, each with the people it is for."""
