@@ -9,7 +9,7 @@ from countwise.arrays import IntArray
 from countwise.errors import PlanError, TableError
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
-from countwise.release.promise import Loss, make_promise
+from countwise.release.promise import StatedLoss, make_promise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
 
@@ -24,7 +24,7 @@ class Pair:
     hierarchy: Hierarchy
     tables: tuple[IntArray, IntArray]
     what: str
-    stated: Loss
+    stated: StatedLoss
 
     def changes(self) -> tuple[IntArray, ...]:
         """How far the counts of each level are apart."""
@@ -97,7 +97,7 @@ def _pairs(hierarchy: Hierarchy, plan: Plan, budget: Budget) -> Iterator[Pair]:
     promise, rows = make_promise(plan.neighbours, budget), plan.rows
     within = ", within exact counts" if promise.conditional else ""
 
-    def pair(what: str, loss: Loss, *moves: tuple[int, int]) -> Pair:
+    def pair(what: str, loss: StatedLoss, *moves: tuple[int, int]) -> Pair:
         other = start.copy()
         for cell, by in moves:
             other[cell] += by

@@ -34,7 +34,7 @@ LARGEST_FACTOR = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class StatedLoss:
     """A privacy loss in its unit; that of Gaussian noise also as ε at DELTA."""
 
     unit: Unit
@@ -73,8 +73,8 @@ class Promise:
     """Under which relation, at which loss, and around how many exact counts a promise holds."""
 
     neighbours: str
-    stated: Loss
-    within: Loss
+    stated: StatedLoss
+    within: StatedLoss
     """The loss of whoever differs without changing an exact count."""
     exact: int
     """Counts published as they are that people are counted in."""
@@ -89,7 +89,7 @@ class Promise:
         return self.exact > 0
 
     @property
-    def outside(self) -> Loss | None:
+    def outside(self) -> StatedLoss | None:
         """The loss of someone who is counted in no exact count and comes or goes."""
         comes_and_goes = self.neighbours == "add-remove" and not self.total
         return self.stated if comes_and_goes else None
@@ -170,9 +170,9 @@ def make_promise(neighbours: str, budget: Budget) -> Promise:
     )
 
 
-def _loss(budget: Budget, *, twice: bool) -> Loss:
+def _loss(budget: Budget, *, twice: bool) -> StatedLoss:
     gaussian = budget.unit == "rho"
-    return Loss(
+    return StatedLoss(
         unit=budget.unit,
         amount=budget.loss * (2 if twice else 1),
         epsilon=budget.epsilon_of_noise(twice=twice) if gaussian else None,
