@@ -125,7 +125,7 @@ def test_any_loss_on_any_tree_has_an_epsilon(neighbours: str, rows: int) -> None
     for shape in (tree(3), tree(3, 4), deep):
         before = 0.0
         for rho in RHOS:
-            plan = Plan(rho=rho, mechanism="gaussian", neighbours=neighbours, rows=rows)
+            plan = Plan(rho=rho, split="even", neighbours=neighbours, rows=rows)
             begun = perf_counter()
             found = plan.budget(shape).epsilon_of_noise()
             assert perf_counter() - begun < 1
@@ -135,7 +135,7 @@ def test_any_loss_on_any_tree_has_an_epsilon(neighbours: str, rows: int) -> None
 
 
 def test_a_twice_moved_person_costs_more_and_exact_levels_nothing() -> None:
-    plan = Plan(rho=1, mechanism="gaussian", exact=["total"])
+    plan = Plan(rho=1, mechanism="gaussian", split="even", exact=["total"])
     budget = plan.budget(tree(2, 2))
     doubled = epsilon_of_levels([((1, 1), each.law.scale) for each in budget.levels[1:]])
     assert budget.epsilon_of_noise(twice=True) == doubled > budget.epsilon_of_noise()

@@ -20,7 +20,7 @@ WITHIN = "had they been counted elsewhere within the same exact counts"
 
 
 def promise(**plan: Any) -> Promise:
-    made = cw.Plan(**({"epsilon": "0.5"} | plan))
+    made = cw.Plan(**({"epsilon": "0.5", "split": "even"} | plan))
     return make_promise(made.neighbours, made.budget(tree(2, 2)))
 
 
@@ -121,7 +121,7 @@ def test_page_workbook_and_manifest_say_the_same(unit: dict[str, str], tmp_path:
 
 def test_commands_show_it(tmp_path: Path) -> None:
     (tmp_path / "cells.csv").write_text("a,b,n\nx,p,3\nx,q,4\ny,p,5\ny,q,6\n")
-    flags = ("cells.csv", "--by", "a,b", "--rho", "0.5", "--mechanism", "gaussian")
+    flags = ("cells.csv", "--by", "a,b", "--rho", "0.5", "--split", "even")
     planned = run("plan", *flags, "--exact", "total", "--json", cwd=tmp_path)
     data = json.loads(planned.stdout)
     assert data["conditional"]["within"]["rho"] == "1"

@@ -189,7 +189,7 @@ def test_joint_noise_has_its_law(relation: str, rows: int) -> None:
 def test_exact_counts_come_out_as_they_are_and_the_others_with_their_noise(mechanism: str) -> None:
     hierarchy = tree(2, 3)
     cells = np.array([5, 0, 7, 1, 2, 3])
-    plan = Plan(epsilon="1/2", mechanism=mechanism, exact=["l0=00000"],
+    plan = Plan(epsilon="1/2", split="even", mechanism=mechanism, exact=["l0=00000"],
                 zeros=["l0=00000,l1=00001"])  # fmt: skip
     budget, true = plan.budget(hierarchy), hierarchy.sums(cells)
     drawn = [measure(Confidential(hierarchy, cells), budget).noisy for _ in range(15_000)]
@@ -208,7 +208,9 @@ def test_exact_counts_come_out_as_they_are_and_the_others_with_their_noise(mecha
 def test_a_single_person_where_nobody_can_be_is_seen(people: int, place: int) -> None:
     """Whoever is there would be published as they are: no noise is drawn, and none is shown."""
     hierarchy = tree(2, 2)
-    budget = Plan(epsilon=1, zeros=["l0=00000,l1=00000", "l0=00001,l1=00001"]).budget(hierarchy)
+    budget = Plan(
+        epsilon=1, mechanism="geometric", zeros=["l0=00000,l1=00000", "l0=00001,l1=00001"]
+    ).budget(hierarchy)
     cells = np.array([0, 3, 4, 0])
     assert measure(Confidential(hierarchy, cells), budget).noisy[2][[0, 3]].tolist() == [0, 0]
     cells = np.where(np.arange(4) == place, people, cells)
@@ -221,7 +223,7 @@ def test_a_single_person_where_nobody_can_be_is_seen(people: int, place: int) ->
 @pytest.mark.parametrize("backend", ["exact", "opendp"])
 def test_no_two_calls_and_no_two_counts_share_their_noise(backend: str) -> None:
     """Of 40 calls with wide noise on 20 counts and a total, none repeats another."""
-    plan = Plan(epsilon="0.000001", noise=backend)
+    plan = Plan(epsilon="0.000001", split="even", mechanism="geometric", noise=backend)
     total, cells = noise(flat(20), plan, 40)
     assert len(np.unique(cells)) > 790
     assert len(np.unique(total)) > 38
@@ -237,7 +239,7 @@ def work(tmp_path: Path) -> tuple[Work, Confidential]:
     assert cut is not None
     first = cells.filter(cells["state"] == "state 0")
     hierarchy, _ = build(first.select(BY))
-    plan = Plan(epsilon=3, by=BY, adjust="mode")
+    plan = Plan(epsilon=3, by=BY, split="even", mechanism="geometric", adjust="mode")
     (tmp_path / "staging").mkdir(mode=0o700)
     made = Work(plan=plan, budget=plan.budget(hierarchy), method="mode", cut=cut,
                 staging=Staging(folder=tmp_path / "staging"), tie_key=None, adjust_key=(1,),

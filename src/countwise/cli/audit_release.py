@@ -57,8 +57,9 @@ def release(
 
     Reads no confidential count and spends nothing. Exit code 1 if more is proved than stated.
     """
-    chosen = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
-    hierarchy = read_domain(cells, by=chosen.by)
+    asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
+    hierarchy = read_domain(cells, by=asked.by)
+    chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
     if (table is None) != (other is None):
         raise PlanError("--table and --other go together: give both tables, or neither.")
