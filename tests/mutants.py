@@ -62,7 +62,7 @@ BLACKBOX = (
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A fault: in a file below src/countwise, one text in place of another."""
+    """A fault: in a file or folder below src/countwise, one text in place of another."""
 
     name: str
     file: str
@@ -70,14 +70,23 @@ class Mutant:
     new: str
     tests: tuple[str, ...]
 
-    def applied(self, source: str) -> str:
-        """The source with the fault; refused unless there is exactly one place for it."""
-        found = source.count(self.old)
-        if found != 1:
+    def place(self, root: Path) -> Path:
+        """The one file it is in; refused unless there is exactly one place in all of them."""
+        within = root / "src" / "countwise" / self.file
+        files = sorted(within.rglob("*.py")) if within.is_dir() else [within]
+        found = {path: path.read_text(encoding="utf-8").count(self.old) for path in files}
+        if sum(found.values()) != 1:
             raise LookupError(
-                f"mutant {self.name!r}: {self.file} has {found} places with {self.old!r}, not 1"
+                f"mutant {self.name!r}: {self.file} has {sum(found.values())} places with "
+                f"{self.old!r}, not 1"
             )
-        return source.replace(self.old, self.new)
+        return next(path for path, times in found.items() if times)
+
+    def applied(self, root: Path) -> tuple[Path, str, str]:
+        """The file, its text as it is, and its text with the fault."""
+        path = self.place(root)
+        source = path.read_text(encoding="utf-8")
+        return path, source, source.replace(self.old, self.new)
 
 
 def _mutants(file: str, tests: tuple[str, ...], *changes: tuple[str, str, str]) -> Iterator[Mutant]:
@@ -274,6 +283,11 @@ SAMPLERS = (
         SAMPLING,
         ("no new key after a fork", "    _generation += 1", "    _generation += 0"),
         ("one key for all threads", "class _Streams(threading.local):", "class _Streams:"),
+        (
+            "a key that all know",
+            "Cipher(AES(os.urandom(32)), CTR(os.urandom(16)))",
+            "Cipher(AES(bytes(32)), CTR(bytes(16)))",
+        ),
     ),
 )
 
@@ -356,7 +370,7 @@ RECORDS = (
         "tables/contribution.py",
         ("tests/test_tabulate.py",),
         ("one row too many a person", "ranked[RANK] < most)", "ranked[RANK] <= most)"),
-        ("people above the bound lost", "sizes[RANK] > most)", "sizes[RANK] > most + 1)"),
+        ("one row over the bound unseen", "sizes[RANK] > most)", "sizes[RANK] > most + 1)"),
     ),
     *_mutants(
         "tables/confidential.py",
@@ -369,7 +383,63 @@ RECORDS = (
     ),
 )
 
-MUTANTS: tuple[Mutant, ...] = (*RELEASE, *SAMPLERS, *ACCOUNTS, *RECORDS)
+LEDGER = (
+    *_mutants(
+        "privacy",
+        ("tests/test_ledger.py",),
+        (
+            "a charge rounded down",
+            "return -(-exact(epsilon) * MICRO // 1)",
+            "return int(exact(epsilon) * MICRO // 1)",
+        ),
+        (
+            "entries not chained",
+            '"previous": last.hash if last else START',
+            '"previous": START',
+        ),
+    ),
+    *_mutants(
+        "server/jobs.py",
+        ("tests/test_server_jobs.py",),
+        (
+            "a worker that lost its claim stores",
+            "        if not _mine(book, work):\n            return False",
+            "        if _mine(book, work) is None:\n            return False",
+        ),
+        (
+            "an answer tried once too often",
+            "row.attempts >= attempts",
+            "row.attempts > attempts",
+        ),
+    ),
+)
+
+CLAIMS = ("tests/test_verification_boundary.py",)
+LATTICE = "law = Geometric(scale=2 / epsilon)"
+LAPLACE = "Laplace(scale=2 / epsilon), len"
+VERIFICATION = (
+    *_mutants(
+        "verification/mechanisms.py",
+        CLAIMS,
+        ("lattice and binary noise at 1/ε", LATTICE, LATTICE.replace("2 /", "1 /")),
+        ("lattice and binary noise at 4/ε", LATTICE, LATTICE.replace("2 /", "4 /")),
+        ("Laplace noise of claims at 1/ε", LAPLACE, LAPLACE.replace("2 /", "1 /")),
+        ("Laplace noise of claims at 4/ε", LAPLACE, LAPLACE.replace("2 /", "4 /")),
+        ("lattice noise that need not add up", ".sum(axis=1) == 0)", ".sum(axis=1) >= 0)"),
+        ("errors left out of binary", "counts[1:].sum()", "counts[1]"),
+    ),
+    *_mutants(
+        "verification/partitions.py",
+        ("tests/test_verification_fits.py",),
+        ("one key for all partitions", "return os.urandom(KEY_BYTES)", "return bytes(KEY_BYTES)"),
+    ),
+)
+
+MUTANTS: tuple[Mutant, ...] = tuple(
+    mutant
+    for mutant in (*RELEASE, *SAMPLERS, *ACCOUNTS, *RECORDS, *LEDGER, *VERIFICATION)
+    if mutant.tests != CLAIMS or (ROOT / CLAIMS[0]).exists()
+)
 
 
 def passing(folder: Path, tests: Sequence[str]) -> tuple[int, str]:
@@ -391,9 +461,8 @@ def passing(folder: Path, tests: Sequence[str]) -> tuple[int, str]:
 
 def verdict(mutant: Mutant, folder: Path) -> tuple[bool, str]:
     """Whether a test noticed, and which; the copy is then as it was."""
-    path = folder / "src" / "countwise" / mutant.file
-    source = path.read_text(encoding="utf-8")
-    path.write_text(mutant.applied(source), encoding="utf-8")
+    path, source, changed = mutant.applied(folder)
+    path.write_text(changed, encoding="utf-8")
     try:
         code, said = passing(folder, mutant.tests)
     finally:
