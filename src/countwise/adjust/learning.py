@@ -5,7 +5,7 @@ above. The laws are compared by how probable they make noisy counts that they we
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -22,7 +22,7 @@ from countwise.adjust.mixture import (
     taught,
 )
 from countwise.adjust.observations import ROUNDING, Observations
-from countwise.adjust.shareprior import Scatter, Spread, expected_counts, grades_of
+from countwise.adjust.shareprior import Scatter, Spread, expected_counts, grades_of, set_free
 from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
 
@@ -147,14 +147,16 @@ def _of_shares(level: Level, name: str) -> Division:
     members, names = level.pools(name)
     expected = expected_counts(hierarchy, level.number, level.sizes, seen)
     wide = max(law.variance for law in seen.laws) ** 0.5
-    top = int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
-    scatter = Scatter(seen=seen, grades=grades_of(expected), top=top)
+    free = set_free(seen, expected)
+    top = int(max(int(free.values.max()), 0) + WIDEST * wide) + 1
+    scatter = Scatter(seen=seen, grades=grades_of(expected.counts), top=top)
+    teaching = replace(scatter, seen=free)
     spreads: list[Spread] = []
     which = np.zeros(len(names), dtype=np.int64)
     total, risk = 0.0, 0.0
     moments = seen.estimates.copy(), seen.variances.copy()
     for pool in _pools(level, members, len(names)):
-        fit = _fit(scatter, pool, maximise)
+        fit = _fit(scatter, pool, maximise, teaching=teaching)
         moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
         total, risk = total + fit.log_likelihood, risk + fit.risk
         which[pool.numbers] = len(spreads)
@@ -205,10 +207,17 @@ class _Fit:
     variances: FloatArray
 
 
-def _fit(model: Blocks | Scatter, pool: _Pool, learner: Learner) -> _Fit:
+def _fit(
+    model: Blocks | Scatter,
+    pool: _Pool,
+    learner: Learner,
+    *,
+    teaching: Blocks | Scatter | None = None,
+) -> _Fit:
     """Weights learned from a pool's teachers, and what they make of its nodes."""
-    _, first, row = np.unique(model.keys(pool.taught), return_index=True, return_inverse=True)
-    components, seen = model.components(pool.taught[first]), model.seen
+    teaching = teaching or model
+    _, first, row = np.unique(teaching.keys(pool.taught), return_index=True, return_inverse=True)
+    components, seen = teaching.components(pool.taught[first]), teaching.seen
     weights = learner(components.likelihood, np.bincount(row).astype(np.float64))
     held, part = held_out(components, row, learner), len(pool.nodes) / len(pool.taught)
     risk = seen.risk(pool.taught, held.means, held.variances)

@@ -8,8 +8,9 @@ the one of largest likelihood, for each pool of nodes (Kiefer & Wolfowitz 1956).
 be empty or anything at all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -29,6 +30,7 @@ RATIO = 0.01
 RAREST = 1e-9  # share of a label that no noisy count has
 SMALLEST = 0.05  # expected count, and share of a label relative to its share everywhere
 FEWEST_PARENTS = 8  # labels below fewer are too rare for a share of their own: they have one share
+MOST_HELD = 0.9  # share of a parent up to which a scatter can be told: an only child has none
 FAR = 1e-15  # chance of an error beyond what is tabled
 GRAIN = 24  # units to a standard deviation of an error, where that is many counts
 WIDE = 80  # standard deviations of the error from zero, laws are so wide that it changes nothing
@@ -43,9 +45,16 @@ class Spread:
     top: int
 
 
+class Expected(NamedTuple):
+    """What nodes are expected to count, and each one's share of its parent."""
+
+    counts: FloatArray
+    shares: FloatArray
+
+
 def expected_counts(
     hierarchy: Hierarchy, level: int, sizes: IntArray, seen: Observations
-) -> FloatArray:
+) -> Expected:
     """Parent's size times the label's share in the other parents below the same grandparent.
 
     The share is drawn towards that of the whole tree as if the label were counted there in as
@@ -61,7 +70,21 @@ def expected_counts(
     if level > 1:
         share = _shares(hierarchy, level, size, seen)
     whole = np.add.reduceat(np.where(free, share, 0.0), first)[parents]
-    return np.asarray(np.maximum(size * share / np.maximum(whole, RAREST), SMALLEST))
+    share = np.where(free, share / np.maximum(whole, RAREST), 0.0)
+    return Expected(counts=np.maximum(size * share, SMALLEST), shares=share)
+
+
+def set_free(seen: Observations, expected: Expected) -> Observations:
+    """Nodes as they would scatter were they not held together by their parent's count.
+
+    Of independent nodes with variances in proportion to their shares s, one that is known to add
+    up with the others varies by 1 - s of what it would: with two children of a known sum, half.
+    Distances from the expectation are stretched accordingly before a scatter is learned.
+    """
+    loose = np.sqrt(1 - np.minimum(expected.shares, MOST_HELD))
+    estimates = expected.counts + (seen.estimates - expected.counts) / loose
+    values = np.rint(expected.counts + (seen.values - expected.counts) / loose)
+    return replace(seen, estimates=estimates, values=values.astype(np.int64))
 
 
 def _shares(hierarchy: Hierarchy, level: int, size: FloatArray, seen: Observations) -> FloatArray:
