@@ -294,7 +294,10 @@ SAMPLERS = (
 ACCOUNTS = (
     *_mutants(
         "privacy/zcdp.py",
-        ("tests/test_plan.py", *LOSSES),
+        (
+            "tests/test_plan.py::test_gaussian_losses_are_in_rho",
+            "tests/test_plan.py::test_rho_in_epsilon_and_delta",
+        ),
         ("σ rounded down", "while root * root < square:", "while root * root > square:"),
         ("σ of twice the ρ", "squared_sensitivity / (2 * rho)", "squared_sensitivity / (4 * rho)"),
         ("bound of half the ρ", "order * loss + log1p", "order * loss / 2 + log1p"),
