@@ -14,10 +14,10 @@ from countwise.cli.tabulate import plan_tabulation
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
-from countwise.release.certificate import given_in_words
 from countwise.release.document import MOST_CSV, Release
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
+from countwise.release.promise import make_promise
 from countwise.release.run import release as make_release
 from countwise.release.streamed import Streamed
 from countwise.tables.cut import PIECE
@@ -225,5 +225,5 @@ def print_summary(made: Release | Streamed, folder: Path) -> None:
     if made.reason:
         out.print(f"Adjustment: {made.method}; {made.reason}.")
     if made.budget.exact is not None:
-        out.print(given_in_words(made.plan, made.budget))
+        out.print(make_promise(made.plan.neighbours, made.budget).sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")
