@@ -268,7 +268,7 @@ def test_small_cells_learn_from_each_other() -> None:
 
 
 def test_pools_keep_kinds_of_cells_apart() -> None:
-    """Half the cells empty, half of 8: with a pool for each, or by shares, hardly an error is left."""
+    """Half the cells empty, half of 8: by shares and with a pool for each errors are few."""
     hierarchy = tree(60, 2)
     cells = np.tile([0, 8], 60)
     law = Geometric(scale=Fraction(2))
