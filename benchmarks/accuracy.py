@@ -84,7 +84,7 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
     """All figures of a row."""
     row = next(each for each in rows() if each.name == name)
     table = row.make()
-    found: dict[str, Any] = {"known": row.known}
+    found: dict[str, Any] = {"known": row.known, "lone": row.lone}
     if "errors" in parts:
         repetitions = max(round(share * table.repetitions), 4)
         found["errors"] = errors(table, repetitions=repetitions, minutes=minutes)

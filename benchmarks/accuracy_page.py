@@ -105,7 +105,8 @@ def as_page(results: dict[str, Any]) -> str:
         if these:
             lines += [f"## {title}", "", *summary(these), ""]
     if ranged:
-        lines += ["## Ranges", "", *ranges(ranged), ""]
+        alone = {name: row for name, row in ranged.items() if results[name]["lone"]}
+        lines += ["## Ranges", "", *ranges(ranged, alone), ""]
     for name, errors in (fresh | known).items():
         lines += [f"## {name}", "", *table(errors), ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -163,33 +164,37 @@ def table(errors: dict[str, Any]) -> list[str]:
     return [*lines, "", f"Mean error of the smallest cells and of the largest: {'; '.join(parts)}."]
 
 
-RANGES = """Share of the 95% ranges that hold the true count, with the number of cases: *default* as
-`countwise infer` gives them, *published* with `--prior published`, on releases adjusted by `bayes`.
-Sizes are true counts of cells. Unusual cells are the 1% with the largest ratio of the true count to
-what parent and label let expect (the parent's count times the share of the label in the whole
-table, or an even share where labels do not come again)."""
+RANGES = """Share of the 95% ranges that hold the true count, with the number of cases and the mean
+width (largest less smallest count): *default* as `countwise infer` gives them, *published* with
+`--prior published`, on releases adjusted by `bayes`. Sizes are true counts, of cells and of the
+sums above them. Unusual cells are the 1% with the largest ratio of the true count to what parent
+and label let expect (the parent's count times the share of the label in the whole table, or an
+even share where labels do not come again)."""
+COLUMNS = "| default | cases | width | published | cases | width |"
 
 
-def ranges(found: dict[str, Any]) -> list[str]:
-    """All tables together, then each."""
-    lines = [RANGES, ""]
-    sizes: dict[str, dict[str, np.ndarray]] = {}
+def ranges(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
+    """All tables together, lone cells, then each table."""
+    everywhere: dict[str, dict[str, np.ndarray]] = {}
     for row in found.values():
         for prior, groups in row["tally"].items():
             for group, tally in groups.items():
                 if not group.startswith("level "):
-                    kept = sizes.setdefault(group, {})
+                    kept = everywhere.setdefault(group, {})
                     kept[prior] = kept.get(prior, np.zeros(3)) + tally
+    lines = [RANGES, "", f"| all tables {COLUMNS}", "|---" * 7 + "|"]
     lines += [
-        "| all tables | default | cases | width | published | cases | width |",
-        "|---" * 7 + "|",
+        f"| {group} | {both(tally)} |"
+        for group, tally in everywhere.items()
+        if any(each[0] for each in tally.values())
     ]
-    lines += [f"| {group} | {both(tally)} |" for group, tally in sizes.items()]
-    lines += ["", "| table | nodes | default | cases | width | published | cases | width |"]
-    lines += ["|---" * 8 + "|"]
+    if alone:
+        lines += ["", f"| the lone cell {COLUMNS}", "|---" * 7 + "|"]
+    lines += [f"| {name} | {both(tallies(row, 'unusual cells'))} |" for name, row in alone.items()]
+    lines += ["", f"| table | nodes {COLUMNS}", "|---" * 8 + "|"]
     for name, row in found.items():
         for group in row["tally"]["default"]:
-            tally = {prior: np.array(row["tally"][prior][group]) for prior in row["tally"]}
+            tally = tallies(row, group)
             if any(each[0] for each in tally.values()):
                 lines.append(f"| {name} | {group} | {both(tally)} |")
     refusals = [
@@ -200,6 +205,11 @@ def ranges(found: dict[str, Any]) -> list[str]:
         if count
     ]
     return lines + (["", *refusals] if refusals else [])
+
+
+def tallies(row: dict[str, Any], group: str) -> dict[str, np.ndarray]:
+    """Cases, how many were held, and widths, by prior."""
+    return {prior: np.array(groups[group]) for prior, groups in row["tally"].items()}
 
 
 def both(tally: dict[str, np.ndarray]) -> str:

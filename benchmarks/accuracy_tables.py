@@ -38,6 +38,8 @@ class Row:
     needs: Path | None = None
     known: bool = False
     """Looked at while an adjustment was tuned."""
+    lone: bool = False
+    """One small cell among empty ones."""
 
 
 def even(by: Sequence[str], whole: str) -> Losses:

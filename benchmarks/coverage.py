@@ -34,15 +34,20 @@ def unusual(hierarchy: Hierarchy, cells: np.ndarray) -> np.ndarray:
     return chosen & (cells > 0)
 
 
-def groups(hierarchy: Hierarchy, cells: np.ndarray) -> dict[str, tuple[int, np.ndarray]]:
-    """Which nodes of which level each figure is about."""
+Group = list[tuple[int, np.ndarray]]
+
+
+def groups(hierarchy: Hierarchy, cells: np.ndarray) -> dict[str, Group]:
+    """Which nodes of which levels each figure is about."""
     true, last = hierarchy.sums(cells), len(hierarchy.by)
-    found: dict[str, tuple[int, np.ndarray]] = {}
+    found: dict[str, Group] = {}
     for level, name in enumerate(hierarchy.levels):
-        found[f"level {name}"] = level, np.ones(len(true[level]), dtype=np.bool_)
+        found[f"level {name}"] = [(level, np.ones(len(true[level]), dtype=np.bool_))]
     for name, (low, high) in SIZES.items():
-        found[f"cells of {name}"] = last, (low <= cells) & (cells < high)
-    found["unusual cells"] = last, unusual(hierarchy, cells)
+        within = [(level, (low <= each) & (each < high)) for level, each in enumerate(true)]
+        found[f"cells of {name}"] = within[last:]
+        found[f"sums of {name}"] = within[:last]
+    found["unusual cells"] = [(last, unusual(hierarchy, cells))]
     return found
 
 
@@ -64,7 +69,9 @@ def judged(table: Table, plan: cw.Plan, *, releases: int, minutes: float) -> dic
                 refused[prior] += 1
                 why[prior] = str(problem)
                 continue
-            for name, (level, these) in wanted.items():
+            for name, level, these in (
+                (name, *part) for name, group in wanted.items() for part in group
+            ):
                 low, high = ranges[level].lower[these], ranges[level].upper[these]
                 held = (low <= true[level][these]) & (true[level][these] <= high)
                 tally[prior][name] += these.sum(), held.sum(), (high - low).sum()

@@ -244,7 +244,7 @@ def made_rows() -> Iterator[Row]:
         ("labels that mislead, ε = ½ a level", misleading_labels),
         ("labels at home in one place, 97% empty, ε = ½ a level", isolated_places),
     ):
-        yield Row(name=name, make=make)
+        yield Row(name=name, make=make, lone=name.startswith("one cell"))
 
 
 def untuned_rows() -> list[Row]:
