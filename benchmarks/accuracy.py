@@ -29,19 +29,20 @@ from countwise.release.plan import Plan
 from coverage import judged
 from untuned_tables import untuned_rows
 
-OURS = {"default": "auto", "least squares": "least-squares", "bayes": "bayes"}
+OURS = {"default": "auto", "least squares": "least-squares"}
+JOINT = "default, joint noise"
 
 
-def plan(table: Table, adjust: str) -> Plan:
+def plan(table: Table, adjust: str, *, joint: bool = False) -> Plan:
     """The plan of a table, at the loss of each level."""
-    mechanism = "gaussian" if table.unit == "rho" else "geometric"
+    mechanism = "gaussian" if table.unit == "rho" else "joint" if joint else "geometric"
     losses: dict[str, Any] = {table.unit: table.loss}
     return Plan(**losses, mechanism=mechanism, adjust=adjust)
 
 
-def measure(table: Table) -> Measurements:
+def measure(table: Table, *, joint: bool = False) -> Measurements:
     """Noisy counts of every node."""
-    budget = plan(table, "auto").budget(table.hierarchy)
+    budget = plan(table, "auto", joint=joint).budget(table.hierarchy)
     noise = draw_noise(table.hierarchy, budget, noise="exact")
     true = table.hierarchy.sums(table.cells)
     noisy = tuple(t + z for t, z in zip(true, noise, strict=True))
@@ -60,6 +61,9 @@ def errors(table: Table, *, repetitions: int, minutes: float) -> dict[str, Any]:
         made = {name: method(noisy) for name, method in competitors(rng).items()}
         for name, adjust in OURS.items():
             made[name] = plan(table, adjust).adjustment(tie_key=key, rng=rng)([noisy])
+        if table.unit == "epsilon":
+            adjusted = plan(table, "auto", joint=True).adjustment(tie_key=key, rng=rng)
+            made[JOINT] = adjusted([measure(table, joint=True)])
         for name, counts in made.items():
             off = [each - t for each, t in zip(counts, true, strict=True)]
             squared.setdefault(name, []).append([float((each**2).mean()) for each in off])

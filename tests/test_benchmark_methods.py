@@ -12,12 +12,14 @@ from scipy.stats import nbinom
 pytest.importorskip("osqp")
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
+from accuracy_page import as_page, ratio
 from accuracy_tables import known_rows
 from competitors import competitors, webster
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy, build
+from coverage import groups, unusual
 from families import nearest, rounded, sums
 from negative_binomial import Belief, posterior
 from shrinkage import Level, james_stein, normal_bayes
@@ -171,3 +173,63 @@ def test_rows_have_names_of_their_own_and_come_out_the_same_twice() -> None:
             mechanism = "gaussian" if once.unit == "rho" else "geometric"
             budget = Plan(**losses, mechanism=mechanism).budget(once.hierarchy)
             assert len(budget.laws) == len(once.hierarchy.sizes)
+
+
+def test_a_ratio_of_errors_has_the_spread_of_its_bootstrap() -> None:
+    rng = np.random.default_rng(9)
+    common = rng.gamma(2, 1, 400)
+    above, below = 1.1 * common + rng.gamma(1, 0.3, 400), common + rng.gamma(1, 0.2, 400)
+    found = ratio(above, below)
+    assert found.value == pytest.approx(np.sqrt(above.mean() / below.mean()))
+    chosen = rng.integers(0, 400, (4000, 400))
+    again = np.sqrt(above[chosen].mean(axis=1) / below[chosen].mean(axis=1))
+    assert found.error == pytest.approx(again.std(), rel=0.1)
+    assert ratio(2 * common, common).lost
+    assert not ratio(1.05 * common, common).lost
+    assert ratio(np.ones(3), np.zeros(3)).lost
+    assert not ratio(np.zeros(3), np.zeros(3)).lost
+
+
+def test_unusual_cells_stand_out_from_parent_and_label() -> None:
+    counts = np.outer(np.arange(1, 11), np.arange(1, 11)) * 10
+    counts[3, 6] += 500
+    paths = [(f"{i:02}", f"{j:02}") for i in range(10) for j in range(10)]
+    hierarchy = build(pl.DataFrame(paths, schema=["a", "b"], orient="row"))[0]
+    assert np.flatnonzero(unusual(hierarchy, counts.ravel())).tolist() == [36]
+    found = groups(hierarchy, counts.ravel())
+    assert [level for level, _ in found["sums of 100+"]] == [0, 1]
+    everyone = sum(these.sum() for name in found if "of" in name for _, these in found[name])
+    assert everyone == hierarchy.nodes
+
+
+def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
+    def row(default: float, held: int) -> dict:
+        squared = {"default": [[1.0, default]] * 5, "least squares": [[1.0, 1.0]] * 5}
+        tally = {"cells of 0": [2000, held, 9000.0], "unusual cells": [10, 1, 30.0]}
+        return {
+            "known": False,
+            "lone": True,
+            "errors": {
+                "releases": 5,
+                "levels": ["total", "part"],
+                "sizes": [1, 30],
+                "empty": 0.5,
+                "squared": squared,
+                "bias": {"default": [0.0, 0.0]},
+                "empty_kept": {"default": 0.5},
+            },
+            "ranges": {
+                "releases": 5,
+                "refused": {"default": 0, "published": 0},
+                "why": {},
+                "tally": {"default": tally, "published": tally},
+            },
+        }
+
+    good = as_page({"one": row(1.05, 1900)})
+    bad = as_page({"one": row(1.1, 1800)})
+    assert "1 tables, 2 levels, 0 of them marked" in good
+    assert "1 tables, 2 levels, 1 of them marked" in bad
+    assert good.count("**✗**") == 0
+    assert bad.count("90.0% **✗**") == 4
+    assert "10.0% | 10" in bad
