@@ -23,10 +23,11 @@ import numpy as np
 from accuracy_page import as_page
 from accuracy_tables import Row, Table, known_rows
 from competitors import competitors
+from countwise.adjust.auto import adjusted
 from countwise.privacy.measurements import Measurements
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
-from coverage import judged
+from range_coverage import judged
 from untuned_tables import untuned_rows
 
 OURS = {"default": "auto", "least squares": "least-squares"}
@@ -49,21 +50,25 @@ def measure(table: Table, *, joint: bool = False) -> Measurements:
     return Measurements(hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy)
 
 
-def errors(table: Table, *, repetitions: int, minutes: float) -> dict[str, Any]:
+def errors(table: Table, *, repetitions: int, minutes: float, joint: bool) -> dict[str, Any]:
     """Mean squared error of every level, release by release, for every method."""
     true, rng = table.hierarchy.sums(table.cells), np.random.default_rng()
     squared: dict[str, list[list[float]]] = {}
     empty, kept = table.cells == 0, dict.fromkeys(OURS, 0.0)
+    chosen: dict[str, int] = {}
     bias = {name: np.zeros(2) for name in OURS}
     started, done = monotonic(), 0
     while done < repetitions and monotonic() - started < 60 * minutes:
         noisy, key = measure(table), int(rng.integers(2**62))
         made = {name: method(noisy) for name, method in competitors(rng).items()}
         for name, adjust in OURS.items():
-            made[name] = plan(table, adjust).adjustment(tie_key=key, rng=rng)([noisy])
-        if table.unit == "epsilon":
-            adjusted = plan(table, "auto", joint=True).adjustment(tie_key=key, rng=rng)
-            made[JOINT] = adjusted([measure(table, joint=True)])
+            found = adjusted(plan(table, adjust).adjustment(tie_key=key, rng=rng), [noisy])
+            made[name] = found.counts
+            if name == "default":
+                chosen[found.method] = chosen.get(found.method, 0) + 1
+        if joint and table.unit == "epsilon":
+            method = plan(table, "auto", joint=True).adjustment(tie_key=key, rng=rng)
+            made[JOINT] = method([measure(table, joint=True)])
         for name, counts in made.items():
             off = [each - t for each, t in zip(counts, true, strict=True)]
             squared.setdefault(name, []).append([float((each**2).mean()) for each in off])
@@ -78,6 +83,7 @@ def errors(table: Table, *, repetitions: int, minutes: float) -> dict[str, Any]:
         "levels": list(table.hierarchy.levels),
         "sizes": list(table.hierarchy.sizes),
         "empty": float(empty.mean()),
+        "chosen": chosen,
         "squared": squared,
         "bias": {name: (each / done).tolist() for name, each in bias.items()},
         "empty_kept": {name: each / done for name, each in kept.items()},
@@ -91,7 +97,8 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
     found: dict[str, Any] = {"known": row.known, "lone": row.lone}
     if "errors" in parts:
         repetitions = max(round(share * table.repetitions), 4)
-        found["errors"] = errors(table, repetitions=repetitions, minutes=minutes)
+        joint = "joint" in parts
+        found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, joint=joint)
     if "ranges" in parts:
         releases = max(round(share * table.judged), 2)
         found["ranges"] = judged(table, plan(table, "bayes"), releases=releases, minutes=minutes)
@@ -107,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the releases")
     parser.add_argument("--only", default="", help="rows whose name has this, a regular expression")
-    parser.add_argument("--parts", nargs="+", default=["errors", "ranges"])
+    parser.add_argument("--parts", nargs="+", default=["errors", "joint", "ranges"])
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures here, row by row")

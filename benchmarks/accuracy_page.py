@@ -143,8 +143,10 @@ def summary(these: dict[str, Any]) -> list[str]:
 def table(errors: dict[str, Any]) -> list[str]:
     """Every method at every level."""
     names = ["default", *(name for name in errors["squared"] if name != "default")]
+    chosen = ", ".join(f"{name} in {times}" for name, times in errors["chosen"].items())
     lines = [
-        f"{errors['releases']} releases, {100 * errors['empty']:.0f}% of the cells empty.",
+        f"{errors['releases']} releases, {100 * errors['empty']:.0f}% of the cells empty; the "
+        f"default took {chosen}.",
         "",
         "| level | nodes | " + " | ".join(names) + " | default / best | |",
         "|---" * (len(names) + 4) + "|",

@@ -19,9 +19,9 @@ from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy, build
-from coverage import groups, unusual
 from families import nearest, rounded, sums
 from negative_binomial import Belief, posterior
+from range_coverage import groups, unusual
 from shrinkage import Level, james_stein, normal_bayes
 from untuned_tables import untuned_rows
 from whole_tree import from_below, nonnegative
@@ -214,6 +214,7 @@ def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
                 "levels": ["total", "part"],
                 "sizes": [1, 30],
                 "empty": 0.5,
+                "chosen": {"bayes": 5},
                 "squared": squared,
                 "bias": {"default": [0.0, 0.0]},
                 "empty_kept": {"default": 0.5},
