@@ -4,7 +4,7 @@
 
 `--quick` runs a tenth of the releases, `--only` the rows whose name it is found in, `--minutes`
 ends each row's releases and each row's ranges after so long. `--page one.json two.json` makes the
-page of figures found before; of a row that two files have, the later is taken.
+page of figures found before; the releases of a row that several files have are taken together.
 
 Every method of a row is fed the same noisy counts, drawn anew in every run: figures differ within
 their standard errors.
@@ -27,6 +27,7 @@ from countwise.adjust.auto import adjusted
 from countwise.privacy.measurements import Measurements
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
+from pooling import pooled
 from range_coverage import judged
 from untuned_tables import untuned_rows
 
@@ -124,7 +125,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     for path in options.page or ():
         for name, row in json.loads(path.read_text()).items():
-            results[name] = results.get(name, {}) | row
+            results[name] = pooled(results[name], row) if name in results else row
     wanted = [] if options.page else [row for row in rows() if re.search(options.only, row.name)]
     for row in wanted:
         if row.needs is not None and not row.needs.is_file():

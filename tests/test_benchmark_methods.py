@@ -21,6 +21,7 @@ from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy, build
 from families import nearest, rounded, sums
 from negative_binomial import Belief, posterior
+from pooling import pooled
 from range_coverage import groups, unusual
 from shrinkage import Level, james_stein, normal_bayes
 from untuned_tables import untuned_rows
@@ -202,31 +203,33 @@ def test_unusual_cells_stand_out_from_parent_and_label() -> None:
     assert everyone == hierarchy.nodes
 
 
-def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
-    def row(default: float, held: int) -> dict:
-        squared = {"default": [[1.0, default]] * 5, "least squares": [[1.0, 1.0]] * 5}
-        tally = {"cells of 0": [2000, held, 9000.0], "unusual cells": [10, 1, 30.0]}
-        return {
-            "known": False,
-            "lone": True,
-            "errors": {
-                "releases": 5,
-                "levels": ["total", "part"],
-                "sizes": [1, 30],
-                "empty": 0.5,
-                "chosen": {"bayes": 5},
-                "squared": squared,
-                "bias": {"default": [0.0, 0.0]},
-                "empty_kept": {"default": 0.5},
-            },
-            "ranges": {
-                "releases": 5,
-                "refused": {"default": 0, "published": 0},
-                "why": {},
-                "tally": {"default": tally, "published": tally},
-            },
-        }
+def row(default: float, held: int) -> dict:
+    """Figures of five releases."""
+    squared = {"default": [[1.0, default]] * 5, "least squares": [[1.0, 1.0]] * 5}
+    tally = {"cells of 0": [2000, held, 9000.0], "unusual cells": [10, 1, 30.0]}
+    return {
+        "known": False,
+        "lone": True,
+        "errors": {
+            "releases": 5,
+            "levels": ["total", "part"],
+            "sizes": [1, 30],
+            "empty": 0.5,
+            "chosen": {"bayes": 5},
+            "squared": squared,
+            "bias": {"default": [0.0, 0.0]},
+            "empty_kept": {"default": 0.5},
+        },
+        "ranges": {
+            "releases": 5,
+            "refused": {"default": 0, "published": 0},
+            "why": {},
+            "tally": {"default": tally, "published": tally},
+        },
+    }
 
+
+def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
     good = as_page({"one": row(1.05, 1900)})
     bad = as_page({"one": row(1.1, 1800)})
     assert "1 tables, 2 levels, 0 of them marked" in good
@@ -234,3 +237,12 @@ def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
     assert good.count("**✗**") == 0
     assert bad.count("90.0% **✗**") == 4
     assert "10.0% | 10" in bad
+
+
+def test_runs_of_a_row_are_taken_together() -> None:
+    both = pooled(row(1.0, 1900), row(4.0, 1700))
+    assert both["errors"]["releases"] == 10
+    assert both["errors"]["squared"]["default"] == [[1.0, 1.0]] * 5 + [[1.0, 4.0]] * 5
+    assert both["errors"]["chosen"] == {"bayes": 10}
+    assert both["ranges"]["tally"]["published"]["cells of 0"] == [4000, 3600, 18000.0]
+    assert "90.0% **✗** | 4,000 | 4.5" in as_page({"one": both})
