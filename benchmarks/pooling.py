@@ -14,7 +14,7 @@ def pooled(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def errors(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Squared errors one after another, of the methods that both have; counts added up."""
+    """Squared errors one after another, and counts added up."""
     releases = one["releases"] + other["releases"]
     share = one["releases"] / releases
     return one | {
@@ -22,9 +22,8 @@ def errors(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         "seconds": one["seconds"] + other["seconds"],
         "chosen": added(one["chosen"], other["chosen"]),
         "squared": {
-            name: each + other["squared"][name]
-            for name, each in one["squared"].items()
-            if name in other["squared"]
+            name: one["squared"].get(name, []) + other["squared"].get(name, [])
+            for name in one["squared"] | other["squared"]
         },
         "bias": {
             name: [

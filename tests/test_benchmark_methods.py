@@ -212,6 +212,7 @@ def row(default: float, held: int) -> dict:
         "lone": True,
         "errors": {
             "releases": 5,
+            "seconds": 1.0,
             "levels": ["total", "part"],
             "sizes": [1, 30],
             "empty": 0.5,
@@ -222,6 +223,7 @@ def row(default: float, held: int) -> dict:
         },
         "ranges": {
             "releases": 5,
+            "seconds": 1.0,
             "refused": {"default": 0, "published": 0},
             "why": {},
             "tally": {"default": tally, "published": tally},
