@@ -118,6 +118,8 @@ class RecordPieces:
     def __reduce__(self) -> NoReturn:
         raise TypeError("confidential counts can not be pickled")
 
+    __getstate__ = __reduce__
+
 
 def sorted_by_piece(
     cut: Cut, domain: Domain, numbers: IntArray, rows: IntArray
