@@ -51,7 +51,7 @@ class Kind:
         return content
 
     def declared(self, content: bytes) -> str:
-        """The labels of a mutated file that its user declares public, as another parser reads it."""
+        """The labels a user of the mutated file declares public, as another parser reads it."""
         rows = list(_rows(self.file, content))
         if not rows:
             return ""

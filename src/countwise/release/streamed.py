@@ -30,6 +30,7 @@ from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
 from countwise.release.staging import Staging, discard, identity_of, opened
 from countwise.release.writing import COUNTS, check_written, write_files, write_parts
+from countwise.tables.faults import reason
 from countwise.tables.hierarchy import Shape
 
 Pay = Callable[[str], AbstractContextManager[Callable[[], None]]]
@@ -165,11 +166,11 @@ def _recoverable(folder: Path, source: Source, staging: Staging) -> Iterator[boo
             discard(staging)
         raise
     except (OSError, pl.exceptions.PolarsError, pa.ArrowException) as problem:
-        first = str(getattr(problem, "strerror", None) or problem).partition("\n")[0]
+        why = reason(problem) if isinstance(problem, OSError) else type(problem).__name__
         raise CountwiseError(
-            f"{folder} could not be written: {first}. What was measured is kept beside it; make "
+            f"{folder} could not be written: {why}. What was measured is kept beside it; make "
             "room and run the same command again to go on."
-        ) from problem
+        ) from None
 
 
 def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:
