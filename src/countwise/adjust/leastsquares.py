@@ -49,11 +49,26 @@ def project_down(
     """
     counts = [room.root(np.rint(estimates[0]).astype(np.int64))]
     for level in range(1, len(room.hierarchy.sizes)):
-        order = ranks(room.hierarchy, level, tie_key)
         spread = np.maximum(variances[level], SMALLEST_VARIANCE)
-        above = room.above(level, estimates[level])
-        counts.append(room.share(level, counts[-1], _project_level, above, spread, order))
+        counts.append(
+            share_level(room, level, counts[-1], estimates[level], spread, tie_key=tie_key)
+        )
     return tuple(counts)
+
+
+def share_level(
+    room: Floors,
+    level: int,
+    parents: IntArray,
+    estimates: FloatArray,
+    variances: FloatArray,
+    *,
+    tie_key: int | None,
+) -> IntArray:
+    """Whole counts of a level nearest to the estimates, given those of its parents."""
+    order = ranks(room.hierarchy, level, tie_key)
+    above = room.above(level, estimates)
+    return room.share(level, parents, _project_level, above, variances, order)
 
 
 def _project_level(

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from countwise.adjust.auto import Auto
+from countwise.adjust.auto import adjusted
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
 from countwise.cli import options
@@ -79,10 +79,9 @@ def adjust(
             counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
         else:
             adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
-            if isinstance(adjustment, Auto):
-                adjustment, reason = adjustment.chosen(measurements)
-            used = plans[0].adjust if not reason else adjustment.name
-            counts = adjustment(measurements)
+            made = adjusted(adjustment, measurements)
+            counts, reason = made.counts, made.reason
+            used = made.method if reason else plans[0].adjust
             check_counts(hierarchy, counts)
         tell("writing")
         frame = stacked(hierarchy, count=counts)

@@ -242,7 +242,7 @@ class Plan:
         if self.adjust == "bayes":
             return EmpiricalBayes(tie_key=tie_key, pool=self.pool)
         if self.adjust == "auto":
-            return Auto(tie_key=tie_key, pool=self.pool, rng=rng)
+            return Auto(tie_key=tie_key, pool=self.pool)
         if self.adjust in ESTIMATORS:
             return FromCells(estimator=ESTIMATORS[self.adjust])
         algorithm: Literal[1, 2] = 1 if self.adjust == "draw-1" else 2
