@@ -177,7 +177,7 @@ def _refuse_text(source: Records, key: str) -> None:
     if kind.is_numeric() or (kind.is_string() and source.engine in READ_FILES):
         return
     raise TableError(
-        f"{source.name}: column {key!r} is cut into bins and holds {kind.name.lower()}. To fix, "
+        f"{source.name}: column {key!r} is cut into bins and holds {type(kind).__name__.lower()}. To fix, "
         "make it a column of numbers in the records."
     )
 
