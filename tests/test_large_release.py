@@ -230,6 +230,40 @@ BAD_TABLES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
 }  # fmt: skip
 
 
+UNFIT: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+    "lists": (lambda t: t.with_columns(pl.concat_list("count")),
+              "column 'count' has values of type List"),
+    "labels in lists": (lambda t: t.with_columns(pl.concat_list("kind")),
+                        "level column 'kind' has values of type List"),
+    "structs": (lambda t: t.with_columns(pl.struct(pl.col("count").alias("987")).alias("count")),
+                "column 'count' has values of type Struct"),
+    "sum too large": (lambda t: t.with_columns(pl.lit(9 * 10**12).alias("count")),
+                      r"column 'count' adds up to more than 10\^15"),
+    "last row": (lambda t: t.with_columns(count=pl.when(pl.int_range(pl.len()) == pl.len() - 1)
+                 .then(-987).otherwise("count")), r"row 385: column 'count' is negative"),
+    "label of several lines": (
+        lambda t: t.with_columns(kind=pl.when(pl.int_range(pl.len()) == 300)
+                                 .then(pl.lit("a\n987")).otherwise("kind")),
+        r"row 301: level column 'kind' has a label of several lines"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_can_be_seen_to_be_wrong_is_refused_before_noise_is_drawn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(*_: object) -> bytes:
+        raise AssertionError("a piece was measured")
+
+    monkeypatch.setattr(Work, "measure", drawn)
+    change, message = UNFIT[name]
+    path = written(tmp_path, change(frame()))
+    with pytest.raises(TableError, match=message) as refusal:
+        make(path, tmp_path / "release")
+    assert "987" not in str(refusal.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["cells.parquet"]
+
+
 @pytest.mark.parametrize("name", BAD_TABLES)
 def test_bad_tables_are_refused_with_their_row(name: str, tmp_path: Path) -> None:
     change, message = BAD_TABLES[name]

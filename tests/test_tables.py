@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from cases import HARD_CASES, Case
+from cases import HARD_CASES, Case, flat
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import build
@@ -106,7 +107,7 @@ BAD = {
     "missing column": (GOOD.replace(",n\n", ",m\n"), r"no column 'n' among its 3\. To fix, check"),
     "no header": (GOOD.partition("\n")[2], r"no column 'region' among its 3\. To fix, check"),
     "capitals": (GOOD.replace("region,", "Region ,"), "differs from it in capitals or spaces"),
-    "UTF-16": (GOOD.encode("utf-16"), r"row 1: not UTF-8"),
+    "UTF-16": (GOOD.encode("utf-16"), r"The file is not UTF-8"),
     "UTF-16 without a mark": (GOOD.encode("utf-16-le"), r"The file is not UTF-8"),
     "open quote": (GOOD.replace("North,B", 'North,"B'), r"row 3: a quotation mark is never closed"),
     "text behind a quote": (GOOD.replace("12", '"12"5'), r"row 4: a quotation mark is never"),
@@ -183,11 +184,40 @@ def test_parquet_that_is_none(tmp_path: Path) -> None:
 def test_confidential_counts_do_not_show(tmp_path: Path) -> None:
     table = read(write(tmp_path, GOOD.replace("12", "98765")))
     assert repr(table) == str(table) == f"{table}" == "Confidential(1 total, 2 region, 3 county)"
-    for leak in (pickle.dumps, copy.copy, copy.deepcopy):
+    for leak in (pickle.dumps, copy.copy, copy.deepcopy, Confidential.__getstate__):
         with pytest.raises(TypeError, match="can not be pickled"):
             leak(table)
     assert not hasattr(table, "__dict__")
     assert not table.reveal().flags.writeable
+
+
+NO_COUNTS = {
+    "fractions": (np.array([1.0, 2.75, 3.0]), "whole numbers, of an integer type"),
+    "a list": ([1, 2, 3], "whole numbers, of an integer type"),
+    "truth values": (np.array([True, False, True]), "whole numbers, of an integer type"),
+    "negative": (np.array([1, -987, 3]), "negative or larger"),
+    "too large": (np.array([1, 10**15 + 1, 3]), "negative or larger"),
+    "too large for any": (np.array([1, 2**64 - 1, 3], dtype=np.uint64), "negative or larger"),
+    "a sum too large": (np.array([9 * 10**14] * 3), "add up to more"),
+    "too few": (np.array([1, 2]), "has 3 cells"),
+    "two dimensions": (np.array([[1, 2, 3]]), "has 3 cells"),
+}
+
+
+@pytest.mark.parametrize("name", NO_COUNTS)
+def test_only_whole_counts_within_range_are_confidential_counts(name: str) -> None:
+    cells, message = NO_COUNTS[name]
+    with pytest.raises(TableError, match=message) as refusal:
+        Confidential(flat(3), cells)
+    assert "987" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.uint64])
+def test_counts_of_any_integer_type_are_the_same_counts(kind: type[np.integer]) -> None:
+    """Sums of narrow types would overflow unseen."""
+    table = Confidential(flat(3), np.array([100, 90, 120], dtype=kind))
+    assert table.reveal().dtype == np.int64
+    assert table.level(0).reveal().tolist() == [310]
 
 
 NOISY = "region,county,n\n,,14\nNorth,,5\nSouth,,9\nNorth,A,3\nNorth,B,-1\nSouth,A,12\n"

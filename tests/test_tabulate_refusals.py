@@ -4,6 +4,7 @@ import json
 import stat
 import subprocess
 import sys
+import traceback
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -88,7 +89,7 @@ BAD_RECORDS = {
     "no such person column": (RECORDS, {"person": "ssn"},
                               r"no column 'ssn' among its 3"),
     "missing column": (RECORDS.replace("age", "years"), {}, r"no column 'age'"),
-    "ragged": (RECORDS + "4,South,1,Secret,Secret\n", {}, r"row 6: the engine can not count these records"),
+    "ragged": (RECORDS + "4,South,1,Secret,Secret\n", {}, r"row 6: the engine can not count these"),
 }  # fmt: skip
 
 

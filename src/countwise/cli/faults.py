@@ -52,24 +52,24 @@ def only_our_words() -> Iterator[None]:
     The descriptor they write to leads nowhere, and Python's own way of telling of exceptions in
     threads, and of warnings, tells their types.
     """
-    if _descriptor() != 2:
-        with _hooks():
-            yield
-        return
-    sys.stderr.flush()
     before, ours = sys.stderr, os.dup(2)
+    before.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     os.close(nowhere)
-    sys.stderr = os.fdopen(ours, "w", encoding=before.encoding, errors="replace", buffering=1)
+    if _descriptor() == 2:
+        sys.stderr = os.fdopen(os.dup(ours), "w", encoding=before.encoding, errors="replace")
+        sys.stderr.reconfigure(line_buffering=True)
     try:
         with _hooks():
             yield
     finally:
         sys.stderr.flush()
         os.dup2(ours, 2)
-        sys.stderr.close()
-        sys.stderr = before
+        os.close(ours)
+        if sys.stderr is not before:
+            sys.stderr.close()
+            sys.stderr = before
 
 
 def _descriptor() -> int | None:

@@ -23,6 +23,7 @@ from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
+from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.runners import Named, Runner, in_threads
@@ -192,9 +193,11 @@ def _work(source: Source, plan: Plan, method: str, staging: Staging) -> Work:
     sizes = (*cut.top.sizes, *(cut.total,) * (len(cut.by) - cut.depth))
     if plan.split == "relative":
         sizes = source.sizes()
+    budget = plan.budget(Shape(by=cut.by, sizes=sizes))
+    refuse_undrawable(plan, budget)
     return Work(
         plan=plan,
-        budget=plan.budget(Shape(by=cut.by, sizes=sizes)),
+        budget=budget,
         method=method,
         cut=cut,
         staging=staging,
