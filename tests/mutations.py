@@ -35,6 +35,8 @@ class Kind:
     beside: dict[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     wide: bool = False
+    public: bool = False
+    """Whether the file itself is public, as noisy counts are: what is made of it may show it."""
     sums: tuple[str, ...] = ()
     """True counts that do not begin like the others."""
 
@@ -191,6 +193,7 @@ def kinds() -> tuple[Kind, ...]:
         Kind(
             name="noisy",
             file="noisy.csv",
+            public=True,
             content=_noisy(cells).write_csv().encode(),
             commands=tuple(
                 ("adjust", "FILE", *by, "--noisy", "n", "--epsilon", EPSILON, "--out", "out.csv",

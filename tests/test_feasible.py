@@ -40,6 +40,10 @@ def test_a_backend_that_is_missing_is_refused_first(monkeypatch: pytest.MonkeyPa
     refused("needs the OpenDP library", epsilon=1, noise="opendp")
 
 
+def test_joint_noise_that_is_drawn_too_rarely_is_refused_first() -> None:
+    refused("too rarely", epsilon={"total": 100, "l0": "0.01", "l1": "0.001"}, mechanism="joint")
+
+
 @pytest.mark.parametrize("adjust", ["bayes", "least-squares"])
 def test_counts_that_memory_can_not_hold_are_refused_first(
     adjust: str, monkeypatch: pytest.MonkeyPatch

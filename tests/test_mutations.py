@@ -105,11 +105,11 @@ def leaks(kind: Kind, content: bytes, command: tuple[str, ...], run: Run) -> lis
     found = [f"said: …{said[max(said.find(s) - 60, 0) :][:160]}…"
              for s in (COUNT, CELL, *kind.sums) if s in said]  # fmt: skip
     declared = kind.declared(content) if "--cells-are-public" in command else ""
-    for name, text in run.left.items():
+    for name, text in ({} if kind.public else run.left).items():
         shown = {CELL} if CELL in text and CELL not in declared else set()
         counts = re.findall(rf"(?<!\d){COUNT}\d{{3}}(?!\d)", text)
         shown |= {each for each in (*counts, *(s for s in kind.sums if s in text))
-                  if each not in declared and kind.name != "noisy"}  # fmt: skip
+                  if each not in declared}  # fmt: skip
         found += [f"{name} shows {each}" for each in shown]
     if run.code not in (0, 2):
         found.append(f"exit code {run.code}: {run.said[-300:]}")

@@ -25,7 +25,7 @@ from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import refuse_existing
-from countwise.release.plan import Plan
+from countwise.release.plan import FITTED, Plan
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
@@ -191,9 +191,11 @@ def _work(source: Source, plan: Plan, method: str, staging: Staging) -> Work:
     """
     cut, settings = source.cut, staging.settings()
     sizes = (*cut.top.sizes, *(cut.total,) * (len(cut.by) - cut.depth))
-    if plan.split == "relative":
+    if plan.split == "relative" or (plan.split == "auto" and method in FITTED):
         sizes = source.sizes()
-    budget = plan.budget(Shape(by=cut.by, sizes=sizes))
+    shape = Shape(by=cut.by, sizes=sizes)
+    plan = plan.settled(shape)
+    budget = plan.budget(shape)
     refuse_undrawable(plan, budget)
     return Work(
         plan=plan,
