@@ -108,6 +108,18 @@ except SystemExit:
     assert done.stderr == "ours\nlater"
 
 
+def test_a_process_without_standard_error_works_too() -> None:
+    code = """
+import os, sys
+os.close(2)
+from countwise import cli
+cli.app, sys.argv = lambda: print("done"), ["countwise", "release"]
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "done\n"
+
+
 def test_warnings_and_threads_are_told_by_type(ended: Ended) -> None:
     def fails() -> None:
         raise ValueError(SECRET)

@@ -52,7 +52,13 @@ def only_our_words() -> Iterator[None]:
     The descriptor they write to leads nowhere, and Python's own way of telling of exceptions in
     threads, and of warnings, tells their types.
     """
-    before, ours = sys.stderr, os.dup(2)
+    try:
+        ours = os.dup(2)
+    except OSError:  # there is no standard error
+        with _hooks():
+            yield
+        return
+    before = sys.stderr
     before.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
