@@ -15,6 +15,7 @@ from countwise.errors import PlanError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
 from countwise.release.document import MOST_CSV, Release
+from countwise.release.feasible import refuse_infeasible
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
@@ -148,6 +149,7 @@ def release(
                 cells_are_public=cells_are_public,
                 loader=options.make_layout(layout, total_code, domain=domain, by=plan.by),
             )
+        refuse_infeasible(plan, confidential.hierarchy)
         drawing()
         made = make_release(confidential, plan, tell=tell)
         made.save(folder, overwrite=overwrite, csv=csv, tell=tell)

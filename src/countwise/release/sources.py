@@ -32,10 +32,15 @@ class Source:
 
 
 def from_pieces(make: Callable[[str], Pieces]) -> Callable[[Work, Named, str], list[bytes]]:
-    """Measuring by reading one piece after another; `make` takes the key of bounded rows."""
+    """Measuring by reading one piece after another; `make` takes the key of bounded rows.
+
+    What is wrong with the input as a whole is refused before the first piece is measured.
+    """
 
     def measured(work: Work, each: Named, key: str) -> list[bytes]:
-        return each(_Measure(work, make(key)), len(work.cut))
+        pieces = make(key)
+        pieces.check()
+        return each(_Measure(work, pieces), len(work.cut))
 
     return measured
 

@@ -23,6 +23,7 @@ from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
+from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import FITTED, Plan
 from countwise.release.runners import Named, Runner, in_threads
@@ -30,6 +31,7 @@ from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
 from countwise.release.staging import Staging, discard, identity_of, opened
 from countwise.release.writing import COUNTS, check_written, write_files, write_parts
+from countwise.tables.faults import reason
 from countwise.tables.hierarchy import Shape
 
 Pay = Callable[[str], AbstractContextManager[Callable[[], None]]]
@@ -165,11 +167,11 @@ def _recoverable(folder: Path, source: Source, staging: Staging) -> Iterator[boo
             discard(staging)
         raise
     except (OSError, pl.exceptions.PolarsError, pa.ArrowException) as problem:
-        first = str(getattr(problem, "strerror", None) or problem).partition("\n")[0]
+        why = reason(problem) if isinstance(problem, OSError) else type(problem).__name__
         raise CountwiseError(
-            f"{folder} could not be written: {first}. What was measured is kept beside it; make "
+            f"{folder} could not be written: {why}. What was measured is kept beside it; make "
             "room and run the same command again to go on."
-        ) from problem
+        ) from None
 
 
 def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:
@@ -193,9 +195,11 @@ def _work(source: Source, plan: Plan, method: str, staging: Staging) -> Work:
         sizes = source.sizes()
     shape = Shape(by=cut.by, sizes=sizes)
     plan = plan.settled(shape)
+    budget = plan.budget(shape)
+    refuse_undrawable(plan, budget)
     return Work(
         plan=plan,
-        budget=plan.budget(shape),
+        budget=budget,
         method=method,
         cut=cut,
         staging=staging,

@@ -176,8 +176,9 @@ def _refuse_text(source: Records, key: str) -> None:
     kind = source.column(key).type()
     if kind.is_numeric() or (kind.is_string() and source.engine in READ_FILES):
         return
+    held = type(kind).__name__.lower()
     raise TableError(
-        f"{source.name}: column {key!r} is cut into bins and holds {kind}. To fix, make it a "
+        f"{source.name}: column {key!r} is cut into bins and holds {held}. To fix, make it a "
         "column of numbers in the records."
     )
 

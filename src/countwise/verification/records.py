@@ -54,6 +54,8 @@ class Records:
     def __reduce__(self) -> NoReturn:
         raise TypeError("confidential rows can not be pickled")
 
+    __getstate__ = __reduce__
+
 
 def read_records(
     place: str | Path,
