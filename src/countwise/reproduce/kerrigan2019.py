@@ -220,8 +220,9 @@ EXHIBITS = (
             how="The estimators of the package; expectations by simulation.", compute=formulas),
     Exhibit(key="searches", title="Searches: NoiseFirst against identity",
             source="sections 3.2.2 and 3.2.3",
-            how="Closed form at every grid point; the worst point enclosed by ball arithmetic. The "
-            "quick run stops the wider search at counts of 100.", compute=searches),
+            how="Closed form at every grid point, and the sign of a gap too small for doubles in "
+            "ball arithmetic; the worst point is enclosed. The quick run stops the wider search at "
+            "counts of 100.", compute=searches),
     Exhibit(key="refutation", title="The refutation, and the open inequality",
             source="sections 3.2.3 and 3.2.4",
             how="Maximum of the closed form, checked by plain simulation.", compute=refutation),
