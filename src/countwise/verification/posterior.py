@@ -76,7 +76,7 @@ class BetaMixture:
 
     @property
     def mode(self) -> float:
-        """The share of largest density; 0 or 1 when it rises to that end."""
+        """The share of largest density; 0 or 1 where it is largest 1e-12 from that end, rising."""
         return self.summary().mode
 
     @property
