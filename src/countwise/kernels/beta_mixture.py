@@ -241,14 +241,19 @@ def summary(
 
 @compiled_like_numpy
 def majorities(
-    noisy: FloatArray, partitions: int, rate: float, alpha: FloatArray, reach: float
+    noisy: FloatArray,
+    partitions: int,
+    rate: float,
+    alpha: FloatArray,
+    reach: float,
+    border: float,
 ) -> FloatArray:
-    """For each row of noisy counts Pr(r > 1/2) and Pr(share of errors > 1/2).
+    """For each row of noisy counts Pr(r > 1 - border), Pr(share of errors > 1/2), Pr(r < border).
 
     Two columns are the outcomes of r alone; a third is the errors.
     """
     count, kinds = noisy.shape
-    out = np.zeros((count, 2))
+    out = np.zeros((count, 3))
     nothing = np.ones(1)
     for row in range(count):
         excess = -float(partitions)
@@ -265,8 +270,10 @@ def majorities(
         weights, low, total = elevate(
             laws[0], lows[0], laws[1], lows[1], laws[2], lows[2], partitions, alpha[0], alpha[1]
         )
-        found = at(0.5, weights, _tails(weights), low, total, alpha[0], alpha[1])
-        out[row, 0] = 1.0 - found[2]
+        tails = _tails(weights)
+        for place, share in ((0, 1.0 - border), (2, border)):
+            out[row, place] = at(share, weights, tails, low, total, alpha[0], alpha[1])[2]
+        out[row, 0] = 1.0 - out[row, 0]
         if kinds == 3:
             both, b = convolve(laws[0], laws[1]), alpha[0] + alpha[1]
             weights, low, total = elevate(

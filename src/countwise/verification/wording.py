@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from countwise.privacy.epsilon import written
+from countwise.verification.border import SYMMETRIC
 from countwise.verification.claims import HOLDS
-from countwise.verification.rules import SUPPORTED
+from countwise.verification.rules import CONTRADICTED, MOSTLY_FAILS, MOSTLY_HOLDS, SUPPORTED
 
 if TYPE_CHECKING:
     from countwise.verification.answer import Answer
@@ -17,7 +18,8 @@ MEANING = (
     "r is the probability that {event} in a random partition with 1/M of the persons{errors}. It "
     "is not the probability that the claim is true, and not a share of persons: in a part of the "
     "data estimates scatter √M times as widely as in the whole, so a claim that is true by a "
-    "small margin has an r only a little above 1/2."
+    "small margin has an r near 1/2; and below 1/2 where a few rows weigh so much that most "
+    "partitions miss them."
 )
 RANGES = (
     "r is the probability that {event} in a random partition with 1/M of the persons{errors}. It "
@@ -25,6 +27,8 @@ RANGES = (
     "persons: in a part of the data estimates scatter √M times as widely as in the whole, so "
     "partitions spread over more ranges than the doubt about the whole does."
 )
+EXAMPLES = "a normal law has 0, an exponential one 2, a log-normal one with σ = 1 has 6.2"
+REMEDY = "A rehearsal on synthetic rows shows what to state: countwise verify plan --rehearse."
 TWO_ENDS = (
     " This claim is not about one threshold: where it leaves less room than a partition's "
     "estimate scatters, it fails in most partitions even if it is true of the whole data. So it "
@@ -67,6 +71,7 @@ def sentences(given: "Answer") -> list[str]:
         _ruling(given, what),
         _estimate(given, what),
         f"The probability that r, that share, is above 1/2 is {in_words(r.above_half)}.",
+        *_reliance(given),
     ]
     if given.error_rate is not None:
         errors = given.posterior.share([len(given.outcomes) - 1]).summary(LEVEL)
@@ -77,18 +82,65 @@ def sentences(given: "Answer") -> list[str]:
     if given.one_sided:
         low, middle, high = (given.distance(each) for each in (r.lower, r.median, r.upper))
         found.append(
-            f"On the scale of the whole data the estimate is about {middle:+.1f} standard "
-            f"errors from the threshold, towards the claim ({low:+.1f} to {high:+.1f})."
+            "If the estimates of partitions scatter evenly about that of the whole data, it is "
+            f"about {middle:+.1f} of its standard errors from the threshold, towards the claim "
+            f"({low:+.1f} to {high:+.1f}); skewness moves this."
         )
     return found
 
 
 def _ruling(given: "Answer", what: str) -> str:
+    verdict = given.verdict
+    if verdict == MOSTLY_HOLDS:
+        return f"In most partitions {what}. Whether that supports it for the whole data is open."
+    if verdict == MOSTLY_FAILS:
+        return (
+            "The claim is not supported: it fails in most partitions. Whether that contradicts it "
+            "for the whole data is open."
+        )
     if len(given.fitted) == 2:
-        return f"The claim is {given.verdict}."
-    if given.verdict == SUPPORTED:
+        return f"The claim is {verdict}."
+    if verdict == SUPPORTED:
         return f"Supported: in most partitions {what}."
     return "Not decided at this ε: no range is sure to have most of the partitions."
+
+
+def _reliance(given: "Answer") -> list[str]:
+    """What a verdict on the whole data takes for granted, or would have to."""
+    verdict, border = given.verdict, given.border
+    if verdict in (SUPPORTED, CONTRADICTED) and border is not None:
+        if border == SYMMETRIC:
+            return ["This takes for granted that the estimates of partitions are symmetric."]
+        return [
+            "This takes for granted that a claim just at its threshold holds in "
+            f"{border:.0%} to {1 - border:.0%} of partitions."
+        ]
+    if given.needed_border is None:
+        return []
+    word = SUPPORTED if verdict == MOSTLY_HOLDS else CONTRADICTED
+    return [
+        f"It would be {word} if a claim just at its threshold were known to hold in at least "
+        f"{given.needed_border:.1%} and at most {1 - given.needed_border:.1%} of partitions; "
+        f"{_stated(border)}. {_allowed(given)}"
+    ]
+
+
+def _stated(border: float | None) -> str:
+    if border is None:
+        return "nothing is stated about that"
+    return f"what is stated is {border:.1%} to {1 - border:.1%}"
+
+
+def _allowed(given: "Answer") -> str:
+    """The same as a skewness, and what to do."""
+    skewness, persons = given.needed_skewness, given.persons
+    if skewness is None or persons is None:
+        return REMEDY
+    return (
+        f"With about {persons / given.partitions:.0f} persons in a partition that is so where what "
+        f"single persons add to the estimate has a skewness of at most {skewness:.2g} "
+        f"({EXAMPLES}). With a larger one the partitions are too small for a verdict. {REMEDY}"
+    )
 
 
 def _estimate(given: "Answer", what: str) -> str:
