@@ -255,9 +255,11 @@ def test_many_majorities_are_the_posteriors():
     for kinds in (2, 3):
         noisy = rng.normal(10, 12, size=(20, kinds))
         alpha = np.array([1, 1.5, 0.7][:kinds])
-        found = majorities(noisy, partitions=25, epsilon=Fraction(1), alpha=alpha)
-        for row, (above, errors) in zip(noisy, found, strict=True):
+        found = majorities(noisy, partitions=25, epsilon=Fraction(1), alpha=alpha, border=0.42)
+        for row, (above, errors, below) in zip(noisy, found, strict=True):
             exact = posterior(row, 25, 1, alpha)
-            assert above == pytest.approx(exact.share([0], [0, 1]).above(0.5), abs=1e-12)
+            law = exact.share([0], [0, 1])
+            assert above == pytest.approx(law.above(0.58), abs=1e-12)
+            assert below == pytest.approx(law.cdf(0.42), abs=1e-12)
             if kinds == 3:
                 assert errors == pytest.approx(exact.share([2]).above(0.5), abs=1e-12)

@@ -8,8 +8,10 @@ threshold holds in a share between b and 1 - b of partitions. Three ways to one:
 
 * a largest skewness γ of what single persons add to the estimate. The estimate of a partition of
   n/M persons then has a skewness of s = γ·√(M/n), and `by_skewness` gives the share of the most
-  lopsided law with it, that of one value on either side: b = ½·(1 - s/√(s² + 4));
-* a rehearsal on synthetic rows (`planner.rehearsed_border`), which sees ties and bias as well;
+  lopsided law with it, that of one value on either side: b = ½·(1 - s/√(s² + 4)).
+  It knows nothing of ties: where few persons count and partitions' estimates are often equal, as
+  with rare events in two groups of one size, rehearse;
+* a rehearsal on synthetic rows (`planner.synthetic_lean`), which sees ties and bias as well;
 * 1/2, for estimates known to be symmetric.
 
 Where nothing is stated there is no border, and no verdict about the whole data. It can not be
@@ -38,6 +40,16 @@ def by_skewness(skewness: float, *, persons: int, partitions: int) -> float:
 def skewness_of(border: float, *, persons: int, partitions: int) -> float:
     """The largest skewness a border allows: that of the two-point law, of a person's share."""
     return (1 - 2 * border) / sqrt(border * (1 - border)) * sqrt(persons / partitions)
+
+
+def rehearsed_border(lean: float | None) -> float | None:
+    """A border twice as far from one half as the lean of partitions of synthetic rows.
+
+    Data can be more skewed than rows made to be like them: the heaviest tails differ most between
+    two samples of one law. None where nothing above 0 is left.
+    """
+    border = None if lean is None else 2 * lean - SYMMETRIC
+    return None if border is None or border <= 0 else min(border, SYMMETRIC)
 
 
 def stated_border(

@@ -29,7 +29,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.progress import Tell, silent
 from countwise.verification import mechanisms
 from countwise.verification.answer import Answer, answer
-from countwise.verification.border import SYMMETRIC
+from countwise.verification.border import SYMMETRIC, rehearsed_border
 from countwise.verification.posterior import majorities
 from countwise.verification.records import Records
 from countwise.verification.request import Request
@@ -216,6 +216,14 @@ def synthetic_power(
     return chances, lean
 
 
+def synthetic_lean(records: Records, request: Request, *, repetitions: int) -> float | None:
+    """In how many partitions of synthetic rows a claim at its threshold holds, or its opposite.
+
+    The smaller of the two shares; None where all rows together can not be fitted.
+    """
+    return _lean([synthetic_partitions(records, request) for _ in range(repetitions)])
+
+
 def _lean(parts: list[SyntheticPartitions]) -> float | None:
     """The least share of fitted partitions on one side of the whole's value, of any part."""
     counted = [each.sides for each in parts if each.sides is not None]
@@ -223,16 +231,6 @@ def _lean(parts: list[SyntheticPartitions]) -> float | None:
         return None
     total = np.sum(counted, axis=0)
     return float((total[:, :2] / np.maximum(total[:, 2:], 1)).min())
-
-
-def rehearsed_border(lean: float | None) -> float | None:
-    """A border twice as far from one half as the lean of partitions of synthetic rows.
-
-    Data can be more skewed than rows made to be like them: the heaviest tails differ most between
-    two samples of one law. None where nothing above 0 is left.
-    """
-    border = None if lean is None else 2 * lean - SYMMETRIC
-    return None if border is None or border <= 0 else min(border, SYMMETRIC)
 
 
 @dataclass(frozen=True, kw_only=True)

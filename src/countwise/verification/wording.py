@@ -1,18 +1,23 @@
 """An answer in words: the verdict, what r is and is not, and what was spent."""
 
+from collections.abc import Mapping
+from math import floor, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
 
 from countwise.privacy.epsilon import written
-from countwise.verification.border import SYMMETRIC
+from countwise.verification.border import SYMMETRIC, rehearsed_border
 from countwise.verification.claims import HOLDS
 from countwise.verification.rules import CONTRADICTED, MOSTLY_FAILS, MOSTLY_HOLDS, SUPPORTED
 
 if TYPE_CHECKING:
     from countwise.verification.answer import Answer
+    from countwise.verification.planner import Setting
 
 LEVEL = 0.95
+EVEN = 0.48  # a share this near to one half is called half
 WIDE = 0.7  # without any answer the interval is 0.95 wide
 MEANING = (
     "r is the probability that {event} in a random partition with 1/M of the persons{errors}. It "
@@ -152,6 +157,59 @@ def _estimate(given: "Answer", what: str) -> str:
             f"{interval}."
         )
     return f"Most likely {what} in {r.mode:.0%} of partitions; {interval}."
+
+
+def border_words(
+    borders: Mapping[int, float | None], *, skewness: float | None, persons: int | None
+) -> list[str]:
+    """What the planner says about borders, for each number of partitions M."""
+    if None in borders.values():
+        return [
+            "The chances are those of estimates that scatter evenly about the whole data's. "
+            "Nothing is stated about that, so an answer will say in how many partitions the claim "
+            "holds, and neither that it is supported nor that it is contradicted. To fix, state "
+            f"--skewness or --border, or 0.5 as the border of symmetric estimates. {REMEDY}"
+        ]
+    found = []
+    for partitions, border in borders.items():
+        if border is None or border == SYMMETRIC:
+            continue
+        text = (
+            f"M = {partitions}: verdicts reckon with a claim at its threshold holding in "
+            f"{border:.1%} to {1 - border:.1%} of partitions, as if the estimate were up to "
+            f"{-sqrt(partitions) * float(ndtri(border)):.1f} standard errors nearer to it."
+        )
+        if skewness and persons and skewness**2 * partitions > persons:
+            most = floor(persons / skewness**2)
+            text += (
+                f" Its partitions of about {persons / partitions:.0f} persons are too small for a "
+                f"skewness of {skewness:g}: "
+                + (f"choose M = {most} or less." if most >= 2 else "no M is small enough.")
+            )
+        found.append(text)
+    return found
+
+
+def lean_words(lean: float | None, setting: "Setting") -> str:
+    """What a rehearsal shows of a claim at its threshold."""
+    if lean is None:
+        return "All synthetic rows together can not be fitted, so no border follows from them."
+    text = (
+        f"At the threshold itself the claim, or its opposite, holds in as little as {lean:.0%} of "
+        f"such partitions{'' if lean > EVEN else ', not in half'}. "
+    )
+    border = rehearsed_border(lean)
+    if border is None:
+        return text + (
+            "The partitions are too small: no verdict on the whole data is safe. To fix, choose "
+            "fewer."
+        )
+    used = setting.border
+    rest = "" if used == border else f" The chances above are those of --border {used:g}."
+    return text + (
+        f"A verdict may rely on --border {floor(100 * border) / 100:g}, twice as far from one half."
+        f"{rest}"
+    )
 
 
 def probability(value: float) -> str:
