@@ -1,8 +1,8 @@
 """How likely a verdict is, before anything is spent: power against M, ε and the distance.
 
-A partition's estimate scatters √M times as widely as that of the whole data, so a claim that is
-true by d standard errors of the whole data holds in a random partition with probability
-r = Φ(d/√M). Two things can be that far from the threshold:
+A partition's estimate scatters √M times as widely as that of the whole data, so if estimates are
+normal a claim that is true by d standard errors of the whole data holds in a random partition with
+probability r = Φ(d/√M). Two things can be that far from the threshold:
 
 * the `estimate` in the whole data, as it is. The partitions' estimates average to it, so a high
   one is paid for by a low one, and the count of partitions varies less than a binomial count;
