@@ -14,6 +14,7 @@ from countwise.adjust.topdown import Floors, floors_of, ranks, task_bounds
 from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.projection import project_children
 from countwise.privacy.measurements import Measurements
+from countwise.tables.hierarchy import Hierarchy
 from countwise.threads import run_tasks
 
 SMALLEST_VARIANCE = 1e-9  # stands for none, where a count is measured without noise
@@ -49,11 +50,26 @@ def project_down(
     """
     counts = [room.root(np.rint(estimates[0]).astype(np.int64))]
     for level in range(1, len(room.hierarchy.sizes)):
-        order = ranks(room.hierarchy, level, tie_key)
         spread = np.maximum(variances[level], SMALLEST_VARIANCE)
-        above = room.above(level, estimates[level])
-        counts.append(room.share(level, counts[-1], _project_level, above, spread, order))
+        counts.append(
+            share_level(room, level, counts[-1], estimates[level], spread, tie_key=tie_key)
+        )
     return tuple(counts)
+
+
+def share_level(
+    room: Floors,
+    level: int,
+    parents: IntArray,
+    estimates: FloatArray,
+    variances: FloatArray,
+    *,
+    tie_key: int | None,
+) -> IntArray:
+    """Whole counts of a level nearest to the estimates, given those of its parents."""
+    order = ranks(room.hierarchy, level, tie_key)
+    above = room.above(level, estimates)
+    return room.share(level, parents, _project_level, above, variances, order)
 
 
 def _project_level(
@@ -105,3 +121,17 @@ def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[Floa
     )
     protected = measurements[0].protected(level)
     return np.asarray(estimate), np.where(protected, 1 / total, SMALLEST_VARIANCE)
+
+
+def fitted_variances(hierarchy: Hierarchy, upwards: Sequence[FloatArray]) -> list[FloatArray]:
+    """Variances of the least-squares estimates, from those of the estimates from below.
+
+    Downwards, a child's estimate is moved by its share of what its parent's has more than the sum
+    of the children's. No count decides them.
+    """
+    fitted = [upwards[0]]
+    for level in range(1, len(upwards)):
+        own, first = upwards[level], hierarchy.offsets[level - 1][:-1]
+        share = own / np.add.reduceat(own, first)[hierarchy.parents(level)]
+        fitted.append(own * (1 - share) + share**2 * fitted[-1][hierarchy.parents(level)])
+    return fitted
