@@ -12,12 +12,14 @@ from countwise.cli.verify_answer import give
 from countwise.cli.verify_options import (
     EXAMPLE,
     Alpha,
+    Border,
     Claim,
     Family,
     Mechanism,
     Model,
     Page,
     Schema,
+    Skewness,
     Table,
     numbers,
 )
@@ -73,6 +75,8 @@ def data(
     family: Family = "ols",
     mechanism: Mechanism = "lattice",
     alpha: Alpha = "1",
+    border: Border = None,
+    skewness: Skewness = None,
     table: Table = None,
     rehearsal: Annotated[
         str | None,
@@ -100,6 +104,8 @@ def data(
         family=family,
         mechanism=mechanism,
         alpha=numbers(alpha, what="alpha"),
+        border=border,
+        skewness=skewness,
     )
     with progress(len(STAGES) + 1) as tell:
         tell("reading")

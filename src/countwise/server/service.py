@@ -147,6 +147,7 @@ class Service(OwnAccount):
             budgets=tuple(map(balance_view, balances)),
             outcomes=request.claim.outcomes,
             power=chances(request),
+            border=request.border,
         )
 
     def rehearse(self, actor: Actor, ask: Ask, repetitions: int = 1) -> RehearsalView:

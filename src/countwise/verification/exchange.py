@@ -51,7 +51,9 @@ class Power:
 class Plan:
     """What asking would cost, whether the budgets allow it, and what it could tell.
 
-    `stored` if the answer was paid for before; `power` is empty for a claim with cuts.
+    `stored` if the answer was paid for before; `power` is empty for a claim with cuts. `border` is
+    what verdicts on the whole data rely on; without one there are none, and `power` is that of
+    symmetric estimates.
     """
 
     cost: str
@@ -60,3 +62,4 @@ class Plan:
     budgets: tuple[Budget, ...]
     outcomes: tuple[str, ...]
     power: tuple[Power, ...]
+    border: float | None = None
