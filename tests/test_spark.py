@@ -25,9 +25,10 @@ import pytest
 import countwise as cw
 from countwise.cli import main
 from countwise.errors import TableError
+from countwise.release.folder import place
 from countwise.release.sources import table_source
 from countwise.release.spark import OnSpark, spark_record_source
-from countwise.release.staging import Staging, place
+from countwise.release.staging import Staging
 from countwise.release.streamed import release_by_pieces
 from countwise.tables import spark
 from countwise.tables.domainfile import read_domain_file

@@ -76,7 +76,8 @@ def main() -> None:
     try:
         app()
     except CountwiseError as problem:
-        print(f"countwise: {problem}", file=sys.stderr)
+        for words in (f"countwise: {problem}", *getattr(problem, "__notes__", ())):
+            print(words, file=sys.stderr)
         sys.exit(problem.exit_code)
     except OSError as problem:
         place = f": {problem.filename}" if problem.filename else ""
