@@ -433,7 +433,7 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path, out = written(tmp_path, frame()), tmp_path / "release"
-    place(out).mkdir()
+    place(out).mkdir(mode=0o700)
     with (place(out) / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="another run is making"):

@@ -42,8 +42,9 @@ class Finding:
 
 
 def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> Finding:
-    """Replay a ledger, prices and caps with it; `noted` are hashes of entries known from elsewhere, such as receipts.
+    """Replay a ledger with its prices and caps.
 
+    `noted` are hashes of entries known from elsewhere, such as receipts.
     The chain finds an entry changed, removed or put in between. A ledger cut off at its end, or
     written anew from some entry on, is found where a later hash was noted elsewhere.
     """
