@@ -142,9 +142,7 @@ def test_a_verification_costs_its_loss_in_every_relation(counted: str) -> None:
     found = price(asked, Terms(neighbours=counted, rows=7), dataset="d")
     assert found.amount == Amount(epsilon=333_334)
     assert price(asked, None, dataset="d") == found
-    each_row = Loss(
-        what="verification", epsilon=Fraction(1), neighbours=ANY, rows=1, bounded=False
-    )
+    each_row = Loss(what="verification", epsilon=Fraction(1), neighbours=ANY, rows=1, bounded=False)
     assert price(each_row, Terms(neighbours=counted), dataset="d").amount == Amount(epsilon=10**6)
     with pytest.raises(BudgetError, match="takes on trust that nobody has more than one row"):
         price(each_row, Terms(neighbours=counted, rows=2), dataset="d")

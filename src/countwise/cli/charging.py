@@ -8,7 +8,7 @@ from uuid import uuid4
 import typer
 
 from countwise.cli.console import err, out
-from countwise.cli.ledger import open_ledger
+from countwise.cli.ledger import ledger_at
 from countwise.errors import PlanError
 from countwise.privacy.prices import Loss
 from countwise.release.payment import FREE, Payment
@@ -35,16 +35,13 @@ def payment(url: str | None, loss: Loss, *, dataset: str | None) -> Payment:
     if url is None or not dataset:
         refuse_half(url, dataset)
         return FREE
-    ledger = open_ledger(url)
-    with ledger.reading() as book:
+    with ledger_at(url) as ledger, ledger.reading() as book:
         price = book.price(dataset, loss)
-    ledger.engine.dispose()
 
     def pay(charge: str) -> None:
-        with ledger.writing() as book:
+        with ledger_at(url) as ledger, ledger.writing() as book:
             if book.state(charge) is None:
                 book.charge(charge, loss, {"dataset": dataset}, kind="spent")
-        ledger.engine.dispose()
 
     about = "\n".join((url, dataset, loss.to_text()))
     return Payment(
@@ -85,10 +82,8 @@ def bind(url: str | None, loss: Loss, *, dataset: str | None) -> str | None:
     if url is None or not dataset:
         refuse_half(url, dataset)
         return None
-    ledger = open_ledger(url)
-    with ledger.writing() as book:
+    with ledger_at(url) as ledger, ledger.writing() as book:
         book.tabulated(uuid4().hex, loss, dataset)
-    ledger.engine.dispose()
     return dataset
 
 
@@ -96,10 +91,8 @@ def charged(url: str | None, dataset: str | None, paid: Payment) -> dict[str, An
     """What was charged and what is left, for --json; empty without a ledger."""
     if url is None or not dataset:
         return {}
-    ledger = open_ledger(url)
-    with ledger.reading() as book:
+    with ledger_at(url) as ledger, ledger.reading() as book:
         balance = book.balance("dataset", dataset)
-    ledger.engine.dispose()
     return {"charged": {"dataset": dataset, "charge": paid.words, "balance": balance.in_words()}}
 
 

@@ -1,7 +1,8 @@
 """countwise ledger: look at a ledger of privacy loss, check it, set budgets."""
 
 import json as json_format
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,24 +31,29 @@ Url = Annotated[
 ]
 
 
-def open_ledger(url: str, *, make: bool = False) -> "Ledger":
+@contextmanager
+def ledger_at(url: str, *, make: bool = False) -> Iterator["Ledger"]:
     """The ledger at a URL; a new one only where that was asked for."""
     needs_server()
     import sqlalchemy as sa
 
     from countwise.privacy.ledger import Ledger
     from countwise.privacy.storage import open_engine
-    from countwise.server.schema import is_current, upgrade
+    from countwise.server.schema import is_current
+    from countwise.server.schema import upgrade as bring_up_to_date
 
     parsed = url.removeprefix("sqlite:///")
     if not make and parsed != url and not Path(parsed).is_file():
         raise InputError(f"{parsed}: there is no such ledger.")
     engine = open_engine(url)
-    if make:
-        upgrade(engine)
-    elif not is_current(engine) or not sa.inspect(engine).has_table("ledger_entries"):
-        raise InputError(_of_another_version(engine, url))
-    return Ledger(engine)
+    try:
+        if make:
+            bring_up_to_date(engine)
+        elif not is_current(engine) or not sa.inspect(engine).has_table("ledger_entries"):
+            raise InputError(_of_another_version(engine, url))
+        yield Ledger(engine)
+    finally:
+        engine.dispose()
 
 
 def _of_another_version(engine: Any, url: str) -> str:
@@ -64,12 +70,10 @@ def _of_another_version(engine: Any, url: str) -> str:
 @app.command(epilog="Example: countwise ledger upgrade sqlite:///ledger.db")
 def upgrade(url: Url) -> None:
     """Bring a ledger of an earlier version up to date; no entry changes."""
-    ledger = open_ledger(url, make=True)
-    from countwise.privacy.chain import check as replay
+    with ledger_at(url, make=True) as ledger, ledger.reading() as book:
+        from countwise.privacy.chain import check as replay
 
-    with ledger.reading() as book:
         found = replay(book.all())
-    ledger.engine.dispose()
     out.print(f"Up to date: {found.length:,} entries; head {found.length}:{found.head}")
 
 
@@ -86,18 +90,16 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Verify the chain of hashes, every step of every charge, and every cap."""
-    ledger = open_ledger(url)
-    from countwise.privacy.chain import check as replay
-
     noted = dict(map(_receipt_entry, receipt or []))
     if head is not None:
         seq, _, value = head.partition(":")
         if not seq.isdigit():
             raise InputError(f"head must read SEQ:HASH, got {head!r}.")
         noted[int(seq)] = value
-    with ledger.reading() as book:
+    with ledger_at(url) as ledger, ledger.reading() as book:
+        from countwise.privacy.chain import check as replay
+
         found = replay(book.all(), noted=noted)
-    ledger.engine.dispose()
     if json:
         print_json(
             {
@@ -128,9 +130,8 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Print the last entries, and what each account has left."""
-    ledger = open_ledger(url)
     wanted = {"user": user, "dataset": dataset, "project": project}
-    with ledger.reading() as book:
+    with ledger_at(url) as ledger, ledger.reading() as book:
         chosen = [
             each
             for each in book.all()
@@ -139,7 +140,6 @@ def show(
         accounts = sorted({account for each in chosen for account in each.accounts.items()})
         balances = [book.balance(scope, name) for scope, name in accounts]
         unrecorded = {name: book.unrecorded(name) for scope, name in accounts if scope == "dataset"}
-    ledger.engine.dispose()
     if json:
         facts = [_facts(each, unrecorded) for each in balances]
         print_json({"entries": [asdict(each) for each in chosen[-last:]], "accounts": facts})
@@ -237,8 +237,7 @@ def grant(
         raise InputError("nothing is granted. To fix, add --epsilon 1, or --rho 0.1.")
     more, more_rho = _whole(epsilon, "epsilon"), _whole(rho, "rho")
     fraction = None if delta is None else exact(delta, what="delta")
-    ledger = open_ledger(url, make=True)
-    with ledger.writing() as book:
+    with ledger_at(url, make=True) as ledger, ledger.writing() as book:
         terms = None
         if scope == "dataset":
             terms = _terms(book, name, bool(more), bool(more_rho), neighbours, rows, fraction)
@@ -246,7 +245,6 @@ def grant(
         book.grant(how, name, more, rho=more_rho, terms=terms, note="granted on the command line")
         balance = book.balance(how, name)
         before = book.unrecorded(name) if scope == "dataset" else 0
-    ledger.engine.dispose()
     if json:
         print_json(_facts(balance, {name: before}))
         return

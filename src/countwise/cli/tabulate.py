@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from countwise.cli import options
-from countwise.cli.charging import bind
+from countwise.cli.charging import bind, refuse_half
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.errors import TableError
 from countwise.privacy.prices import ANY, Loss
@@ -58,6 +58,7 @@ def tabulate(
     """Count records into the cells of a public domain. The result is confidential: no noise."""
     if rows is not None and person is None:
         raise TableError("--rows needs --person, the column that says whose a row is.")
+    refuse_half(ledger, dataset)
     refuse_existing(file, overwrite=overwrite)
     if file.suffix.lower() not in (".parquet", ".csv"):
         raise TableError(f"{file}: the output must end in .parquet or .csv.")
@@ -70,9 +71,9 @@ def tabulate(
         tabulation = make_tabulation(
             domain, options.names(by), person=person, rows=rows or 1, outside=outside or "refuse"
         )
-        bound = bind(ledger, _loss(tabulation), dataset=dataset)
         tell("counting records")
         with whole(file, overwrite=overwrite) as partial:
+            bound = bind(ledger, _loss(tabulation), dataset=dataset)
             hierarchy = write_confidential_cells(
                 partial, records, tabulation, engine=engine, dataset=bound
             )
