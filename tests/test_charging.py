@@ -96,7 +96,7 @@ def test_releases_of_different_relations_do_not_add_up(account: Account) -> None
     """A replace-one release has no price where people come and go, nor has an exact count."""
     account.grant("--epsilon", 1)
     for more in (["--neighbours", "replace-one"], ["--exact", "total"], ["--exact", "region=N"]):
-        with pytest.raises(BudgetError, match="it has no price|has no price") as refusal:
+        with pytest.raises(BudgetError, match="has no price") as refusal:
             account.release("one", "--epsilon", "0.5", *more)
         assert refusal.value.exit_code == 3
         assert not (account.folder / "one").exists()
@@ -503,7 +503,7 @@ def test_a_price_that_is_not_what_an_entry_says_is_found(here: Account) -> None:
     assert flaw.what == "is not the price of what it says"
 
 
-def old_ledger(url: str, folder: Path) -> None:
+def old_ledger(url: str) -> None:
     """The ledger that an earlier version of countwise wrote."""
     engine = open_engine(url)
     script = OLD.read_text()
@@ -524,7 +524,7 @@ def old_ledger(url: str, folder: Path) -> None:
 
 def test_a_ledger_of_an_earlier_version_is_read(account: Account) -> None:
     """Its chain holds, its sums are the same, and it is told what it does not say."""
-    old_ledger(account.url, account.folder)
+    old_ledger(account.url)
     with pytest.raises(InputError, match="countwise ledger upgrade"):
         run("ledger", "show", account.url)
     assert OLD_HEAD in run("ledger", "upgrade", account.url).replace("\n", "")

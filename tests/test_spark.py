@@ -339,7 +339,7 @@ def test_no_event_log_is_kept_where_the_cluster_keeps_one(
     assert list(event_log.iterdir()) == []
 
 
-def test_a_session_that_keeps_an_event_log_is_refused(event_log: Path, tmp_path: Path) -> None:
+def test_a_session_that_keeps_an_event_log_is_refused(tmp_path: Path) -> None:
     """One that is open already can not be told to stop."""
     needs(shutil.which("java") is not None, "Java (Debian's package default-jre-headless)")
     own = tmp_path / "own"
