@@ -92,6 +92,15 @@ def here(tmp_path: Path) -> Account:
     return Account(f"sqlite:///{tmp_path}/l.db", tmp_path)
 
 
+def test_a_data_set_that_has_no_budget_is_said_to_have_none(account: Account) -> None:
+    account.grant("--epsilon", 1)
+    with pytest.raises(BudgetError, match="no budget for data set 'poeple'") as refusal:
+        account.release("one", "--epsilon", 1, "--dataset", "poeple")
+    assert refusal.value.exit_code == 3
+    with pytest.raises(BudgetError, match="ε = 0 left"):
+        verify("--epsilon", 1, "--ledger", account.url, "--dataset", "poeple")
+
+
 def test_releases_of_different_relations_do_not_add_up(account: Account) -> None:
     """A replace-one release has no price where people come and go, nor has an exact count."""
     account.grant("--epsilon", 1)
@@ -256,6 +265,7 @@ def test_what_can_be_seen_without_a_row_charges_nothing(here: Account) -> None:
         (["--domain", here.folder / "none.csv"], "no such file"),
         (["--domain", here.folder / "none.toml"], "no such"),
         (["--mechanism", "what"], "mechanism must be one of"),
+        (["--piece", 1, "--count", "m"], "no column 'm'"),
     ]
     for words, message in wrong:
         with pytest.raises(InputError, match=message):
@@ -336,7 +346,9 @@ def test_in_pieces_what_is_refused_after_noise_stays_spent(
         patch.setattr(Work, "measure", changed)
         with pytest.raises(InputError, match="the last row changed") as refusal:
             release_large(here)
-    assert refusal.value.__notes__ == ["ε = 1 of data set 'people' is spent: noise had been drawn."]
+    assert refusal.value.__notes__ == [
+        "ε = 1 of data set 'people' is spent: the run had come to its noise."
+    ]
     assert not place(here.folder / "rel").exists()
     assert here.balance().spent == 1_000_000
     release_large(here)

@@ -18,7 +18,7 @@ from countwise.cli.charging import (
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large import large_source, release_large
 from countwise.cli.tabulate import plan_tabulation
-from countwise.errors import PlanError
+from countwise.errors import PlanError, TableError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
 from countwise.release.certificate import given_in_words
@@ -31,7 +31,7 @@ from countwise.release.run import release as make_release
 from countwise.release.streamed import Streamed
 from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
-from countwise.tables.reading import Rows, column_names, load, read_counts
+from countwise.tables.reading import NO_DOMAIN, Rows, column_names, load, read_counts
 from countwise.tables.tabulate import counted_rows, tabulate
 
 EXAMPLE = (
@@ -114,6 +114,10 @@ def release(
     dataset = dataset_of(table, ledger, dataset)
     loss = loss_of(plan, bounded=table is not None and counted_rows(table) is not None)
     paid = payment(ledger, loss, dataset=dataset)
+    if table is not None:
+        if domain is None and not cells_are_public:
+            raise TableError(NO_DOMAIN)
+        refuse_unreadable(table, count, domain, plan, plain=layout == "long")
     source = large_source(
         plan,
         table,
@@ -143,7 +147,6 @@ def release(
         tabulation = plan_tabulation(plan, domain)
     else:
         loader = options.make_layout(layout, total_code, domain=domain, by=plan.by)
-        refuse_unreadable(table, count, domain, plan, plain=layout == "long")
     with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")

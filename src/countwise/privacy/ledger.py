@@ -30,6 +30,7 @@ import sqlalchemy as sa
 
 from countwise.errors import BudgetError, InputError
 from countwise.privacy.prices import (
+    ANY,
     MICRO,
     PICO,
     Amount,
@@ -282,7 +283,13 @@ class Book:
 
     def price(self, dataset: str, loss: Loss) -> Price:
         """What a loss costs where this data set is counted; refused if it has no price there."""
-        return price(loss, self.terms(dataset), dataset=dataset)
+        terms = self.terms(dataset)
+        if terms is None and loss.neighbours != ANY and not self.knows("dataset", dataset):
+            raise BudgetError(
+                f"the ledger has no budget for data set {dataset!r}. To fix: countwise ledger "
+                f"grant … --dataset {dataset} --epsilon 1"
+            )
+        return price(loss, terms, dataset=dataset)
 
     def charge(
         self,

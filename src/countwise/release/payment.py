@@ -53,7 +53,7 @@ def paid(staging: Staging, payment: Payment) -> Iterator[None]:
         elif not staging.has(TOP):
             discard(staging.folder)
             if payment.purpose:
-                problem.add_note(f"{payment.words} is spent: noise had been drawn.")
+                problem.add_note(f"{payment.words} is spent: the run had come to its noise.")
         raise
 
 

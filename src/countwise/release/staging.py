@@ -83,6 +83,9 @@ class Staging:
     def drawing(self) -> None:
         """From now on noise is drawn, so the charge is used up whatever comes."""
         self.write(DRAWN, lambda _: None)
+        handle = os.open(self.folder, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
 
 
 def _write_own(path: Path, fields: dict[str, Any]) -> None:
