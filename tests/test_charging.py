@@ -26,7 +26,7 @@ from countwise.privacy.ledger import Balance, Entry, Ledger
 from countwise.privacy.prices import Terms, read_loss
 from countwise.privacy.storage import open_engine, writing
 from countwise.release.folder import place
-from countwise.release.losses import loss_of, plan_hash
+from countwise.release.losses import is_plan_of, loss_of
 from countwise.release.stages import Work
 from countwise.server.schema import is_current, settings
 
@@ -160,8 +160,15 @@ def test_an_entry_says_what_was_released(here: Account) -> None:
     manifest = json.loads((here.folder / "one" / "release.json").read_text())
     kept = read_loss(here.entries()[-1].terms)
     assert (kept.neighbours, kept.rows, kept.bounded, kept.exact) == ("add-remove", 2, False, ())
-    assert kept.plan == plan_hash(manifest["plan"])
-    assert kept == loss_of(cw.read_release(here.folder / "one").plan)
+    assert is_plan_of(manifest["plan"], kept.plan)
+    assert not is_plan_of(manifest["plan"] | {"rows": 1}, kept.plan)
+    words = ("--mechanism", "geometric", "--split", "even", "--rows", 2, "--epsilon", 1)
+    here.release("two", *words)
+    kept = read_loss(here.entries()[-1].terms)
+    assert kept == loss_of(cw.read_release(here.folder / "two").plan)
+    manifest = json.loads((here.folder / "two" / "release.json").read_text())
+    assert is_plan_of(manifest["plan"], kept.plan)
+    assert not is_plan_of(manifest["plan"] | {"mechanism": "laplace"}, kept.plan)
 
 
 def test_rho_is_taken_where_it_was_granted(account: Account) -> None:

@@ -4,12 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, cast
 
 from countwise.privacy.prices import Loss, Relation
-from countwise.release.plan import Plan
+from countwise.release.plan import OPEN, Plan
 
 MOST_NAMES = 20
+SETTLED = ("mechanism", "split")
 
 
 def loss_of(plan: Plan, *, bounded: bool = False, what: str = "release") -> Loss:
@@ -30,9 +32,23 @@ def loss_of(plan: Plan, *, bounded: bool = False, what: str = "release") -> Loss
 
 
 def plan_hash(plan: Mapping[str, Any]) -> str:
-    """SHA-256 of a plan as `release.json` has it: sorted keys, no spaces, ASCII."""
-    text = json.dumps(plan, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    """SHA-256 of a plan as plain data: sorted keys, no spaces, ASCII.
+
+    What it leaves open is left out, because a release settles it by the shape of its table.
+    """
+    said = {name: each for name, each in plan.items() if name not in SETTLED or each != OPEN}
+    text = json.dumps(said, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_plan_of(plan: Mapping[str, Any], hashed: str) -> bool:
+    """Whether a release with this plan, as `release.json` has it, is of a plan with this hash."""
+    asked = (
+        {**plan, **dict.fromkeys(opened, OPEN)}
+        for size in range(len(SETTLED) + 1)
+        for opened in combinations(SETTLED, size)
+    )
+    return any(plan_hash(each) == hashed for each in asked)
 
 
 def _names(patterns: Sequence[Any]) -> tuple[str, ...]:
