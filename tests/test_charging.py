@@ -148,6 +148,8 @@ def test_exact_counts_are_charged_for_who_moves_below_them_and_recorded(account:
     assert first.note == ("release at ε = 0.5 (add-remove), times 2, given the exact counts region")
     assert "given" not in second.note  # nobody with one row can change the number of people
     assert read_loss(first.terms).exact == ("region",)
+    words = account.balance().in_words()
+    assert words.endswith("become any other's (replace-one), and that agree on region.")
     assert account.finding().flaws == ()
 
 

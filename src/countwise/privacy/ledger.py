@@ -42,6 +42,7 @@ from countwise.privacy.prices import (
     in_epsilon,
     in_rho,
     price,
+    read_loss,
     read_terms,
 )
 from countwise.privacy.storage import reading, writing  # says so where SQLAlchemy is missing
@@ -140,7 +141,8 @@ class Entry:
 class Balance:
     """What an account may spend, and what it spent, in millionths of ε; the same for ρ.
 
-    `terms` are those of a data set, if they are fixed.
+    `terms` are those of a data set, if they are fixed, and `given` the exact counts of what was
+    released of it: the sum is a loss between tables that agree on them.
     """
 
     scope: Scope
@@ -150,6 +152,7 @@ class Balance:
     rho_cap: int = 0
     rho_spent: int = 0
     terms: Terms | None = None
+    given: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
@@ -186,7 +189,8 @@ class Balance:
             parts.append("ρ = {} spent of {}, {} left".format(*sums))
         words = [f"{whose} {self.name}: {'; '.join(parts)}."]
         if self.terms is not None:
-            words.append(f"Counted between tables where {self.terms.in_words()}.")
+            agree = f", and that agree on {'; '.join(self.given)}" if self.given else ""
+            words.append(f"Counted between tables where {self.terms.in_words()}{agree}.")
             if self.terms.unit != "epsilon":
                 spent, cap = (
                     at_delta(Amount(epsilon=epsilon, rho=rho), self.terms)
@@ -388,6 +392,7 @@ class Book:
             sa.select(*sums).where(account, entries.c.kind.in_((*CHARGES, "returned")))
         ).one()
         cap = self._last_cap(scope, name)
+        terms = read_terms(cap.terms) if cap and cap.terms else None
         return Balance(
             scope=scope,
             name=name,
@@ -395,8 +400,20 @@ class Book:
             spent=int(spent),
             rho_cap=cap.rho if cap else 0,
             rho_spent=int(rho_spent),
-            terms=read_terms(cap.terms) if cap and cap.terms else None,
+            terms=terms,
+            given=self._given(name, terms) if terms else (),
         )
+
+    def _given(self, dataset: str, terms: Terms) -> tuple[str, ...]:
+        """The exact counts that were taken as known for the prices of a data set."""
+        charged = sa.select(entries.c.terms).where(
+            entries.c.dataset == dataset,
+            entries.c.kind.in_(CHARGES),
+            entries.c.terms.contains('"exact":["', autoescape=True),
+        )
+        losses = map(read_loss, self.connection.scalars(charged))
+        found = {name for loss in losses for name in price(loss, terms, dataset=dataset).given}
+        return tuple(sorted(found))
 
     def knows(self, scope: Scope, name: str) -> bool:
         """Whether an account ever had a cap."""
