@@ -87,8 +87,9 @@ class Plan:
     as `rho` instead (zCDP). `rows` is the most rows one person can have. Where records are
     tabulated, the column `person` keeps that bound, and `outside` says what becomes of records in
     no cell of the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any
-    table. Nodes picked by `exact` are public and released as they are, and those picked by `zeros`
-    can only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
+    table.
+    Nodes picked by `exact` are public and released as they are, and those picked by `zeros` can
+    only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
     """
 
     epsilon: Number | Mapping[str, Number] | None = None
