@@ -116,6 +116,14 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     assert hidden(tmp_path) == []
 
 
+def test_what_had_the_name_keeps_it_if_the_new_can_not_have_it(tmp_path: Path) -> None:
+    write_words(tmp_path / "x.txt", "before")
+    with pytest.raises(FileNotFoundError), whole(tmp_path / "x.txt", overwrite=True) as partial:
+        assert not partial.exists()  # and nothing is written
+    assert (tmp_path / "x.txt").read_text() == "before"
+    assert hidden(tmp_path) == []
+
+
 @pytest.mark.parametrize(("left", "kept"), [({"lasting": True}, True), ({"lasting": False}, False)])
 def test_a_release_to_be_finished_is_not_thrown_away(
     tmp_path: Path, left: dict[str, object], kept: bool

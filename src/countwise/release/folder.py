@@ -89,9 +89,15 @@ def completed(folder: Path, path: Path) -> Iterator[Path]:
 
 def put_in_place(made: Path, path: Path, folder: Path) -> None:
     """What is complete gets its name; what had the name goes with the unfinished folder."""
-    if path.exists():
+    replaced = path.exists()
+    if replaced:
         path.rename(folder / OLD)
-    made.rename(path)
+    try:
+        made.rename(path)
+    except OSError:
+        if replaced:
+            (folder / OLD).rename(path)
+        raise
 
 
 def _to_be_finished(folder: Path) -> bool:
