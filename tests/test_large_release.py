@@ -22,9 +22,10 @@ from countwise.adjust.piecewise import PIECEWISE, Piece, by_pieces
 from countwise.errors import InputError, PlanError, TableError
 from countwise.privacy.measurements import Measurements
 from countwise.release import streamed
+from countwise.release.folder import place
 from countwise.release.sources import record_source, table_source
 from countwise.release.stages import TOP, Work
-from countwise.release.staging import Staging, place
+from countwise.release.staging import Staging
 from countwise.release.streamed import Streamed, method_by_pieces, release_by_pieces
 from countwise.tables.cut import Cut, cut_domain, cut_file, gathered
 from countwise.tables.domainfile import read_domain_file
@@ -467,7 +468,7 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path, out = written(tmp_path, frame()), tmp_path / "release"
-    place(out).mkdir()
+    place(out).mkdir(mode=0o700)
     with (place(out) / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="another run is making"):

@@ -86,7 +86,8 @@ def _ended() -> int:
     try:
         app()
     except CountwiseError as problem:
-        print(f"countwise: {problem}", file=sys.stderr)
+        for words in (f"countwise: {problem}", *getattr(problem, "__notes__", ())):
+            print(words, file=sys.stderr)
         return problem.exit_code
     except OSError as problem:
         place = f": {problem.filename}" if problem.filename else ""

@@ -24,7 +24,7 @@ from countwise.privacy.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
-from countwise.release.folder import whole
+from countwise.release.folder import completed, whole
 from countwise.release.plan import Plan, from_dict
 from countwise.release.promise import make_promise
 from countwise.tables.hierarchy import Hierarchy, build
@@ -66,13 +66,17 @@ class Release:
         overwrite: bool = False,
         csv: bool | None = None,
         tell: Tell = silent,
+        within: Path | None = None,
     ) -> None:
         """Write the release folder; it gets its name when it is complete and checked.
 
-        Without a word on `csv`, counts.csv is written up to MOST_CSV counts.
+        Without a word on `csv`, counts.csv is written up to MOST_CSV counts. `within` is the
+        unfinished folder of a run that has it already.
         """
         tables = TABLES if csv or (csv is None and self.hierarchy.nodes <= MOST_CSV) else TABLES[1:]
-        with whole(Path(folder), overwrite=overwrite) as partial:
+        name = Path(folder)
+        begun = completed(within, name) if within else whole(name, overwrite=overwrite)
+        with begun as partial:
             partial.mkdir()
             table = self.table()
             tell("writing counts.parquet")

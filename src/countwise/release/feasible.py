@@ -15,8 +15,8 @@ from countwise.tables.hierarchy import Hierarchy
 BYTES_A_NODE = 100
 LEARNING_BYTES_A_NODE = 300
 """Memory at its peak: 32 to 80 bytes a count, and 262 where a prior is fitted, as measured on
-200,000 cells at ε = 1 (more where noise is wide and the table small)."""
-LEARNING = ("bayes", "auto")
+200,000 cells. The default `auto` learns from five million cells at most."""
+LEARNING = ("bayes",)
 
 
 def refuse_infeasible(plan: Plan, hierarchy: Hierarchy) -> None:

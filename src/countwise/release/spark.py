@@ -104,7 +104,7 @@ def spark_record_source(
     if cut is None:
         return None
 
-    def measure(work: Work, each: Named, key: str) -> list[bytes]:
+    def measure(work: Work, each: Named, key: str, drawing: Callable[[], None]) -> list[bytes]:
         spark = session(engine)
         with engines.opened(records, engine=engine) as source, quiet():
             query = grouped(source, tabulation, key=key)
@@ -118,6 +118,7 @@ def spark_record_source(
 
             measured = placed.groupBy("piece").applyInArrow(answers, ANSWERS)
             runner = OnSpark(session=spark)
+            drawing()
             try:
                 return runner.answers(measured, len(cut), each.told)
             except Exception as problem:

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """ε of a user, data set or project: in all, spent and left, as exact decimals."""
+    """Budget of a user, data set or project: in all, spent and left, as exact decimals.
+
+    `unit` is the letter of what they count, and `words` say between whom.
+    """
 
     scope: str
     name: str
     cap: str
     spent: str
     left: str
+    unit: str = "ε"
+    words: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
