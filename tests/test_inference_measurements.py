@@ -247,12 +247,12 @@ def test_a_prior_that_excludes_the_release_is_refused() -> None:
     measurements = Measurements(
         hierarchy=flat(2), laws=(Exact(), Exact()), noisy=(np.array([5]), np.array([2, 3]))
     )
-    with pytest.raises(InputError, match="probability zero"):
+    with pytest.raises(InputError, match="contradicts"):
         cw.infer_measurements([measurements], prior="uniform:1")
     wrong = Measurements(
         hierarchy=flat(2), laws=(Exact(), Exact()), noisy=(np.array([6]), np.array([2, 3]))
     )
-    with pytest.raises(InputError, match="probability zero"):
+    with pytest.raises(InputError, match="contradicts"):
         cw.infer_measurements([wrong])
 
 

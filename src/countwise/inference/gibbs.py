@@ -125,6 +125,7 @@ class _Sampler:
         if cells is None:
             upper = np.iinfo(np.int64).max if prior.upper is None else prior.upper
             start = np.clip(self.noisy[-1] + np.rint(away), 0, upper).astype(np.int64)
+            start = _within_total(start, prior.upper_total)
         else:
             start = self._stirred(np.tile(cells, (chains, 1)), away)
         levels = [start]
@@ -266,6 +267,14 @@ class _Sampler:
     def _move(self, cell: int, moved: IntArray) -> None:
         for level in range(len(self.true)):
             self.true[level][:, self.paths[level, cell]] += moved
+
+
+def _within_total(cells: IntArray, most: int | None) -> IntArray:
+    """Cells scaled down where they add up to more than the prior allows: nothing leads back."""
+    if most is None:
+        return cells
+    sums = np.maximum(cells.sum(axis=1, keepdims=True), 1)
+    return np.where(sums > most, cells * min(most, 1 << 30) // sums, cells)
 
 
 def choose(grid: IntArray, logs: FloatArray, old: IntArray, rng: np.random.Generator) -> IntArray:

@@ -8,7 +8,7 @@ from countwise.arrays import BoolArray, IntArray
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.measured import Measured
 from countwise.sumproduct.steps import Steps
-from countwise.sumproduct.tree import Family
+from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 
 
@@ -29,11 +29,13 @@ class Grafted:
         """The largest count in any window at the cut."""
         return int(self.leaves.highs.max())
 
-    def own(self, level: int, first: int, last: int) -> Laws:
+    def own(
+        self, level: int, first: int, last: int, log_total: TotalPrior | None = None
+    ) -> Laws:
         """Of nodes at the cut, all that is known from their pieces."""
         if level == len(self.hierarchy.offsets):
             return self.leaves.part(first, last)
-        return self.top.own(level, first, last)
+        return self.top.own(level, first, last, log_total)
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
         """As of any measured tree."""
@@ -54,6 +56,10 @@ class Grafted:
             raise TooNarrowError
         wider = self.top.widened(touched)
         return None if wider is None else Grafted(top=wider, leaves=self.leaves)
+
+    def contradiction(self, touched: list[tuple[BoolArray, BoolArray]]) -> str:
+        """As of any measured tree."""
+        return self.top.contradiction(touched)
 
 
 class TooNarrowError(Exception):

@@ -90,6 +90,8 @@ def _group_law(
     solved: Solved, level: int, parent: int, multiples: IntArray
 ) -> tuple[int, FloatArray] | None:
     different = [int(c) for c in np.unique(multiples) if c != 0]
+    if not different:  # all of it cancels, as a parent and its only child do
+        return 0, np.ones(1)
     if len(different) > 2:
         return None
     if level == 0 and isinstance(solved.ties, DealtSummed):

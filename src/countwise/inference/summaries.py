@@ -12,6 +12,7 @@ from countwise.sumproduct.laws import Laws
 
 Interval = Literal["highest", "central"]
 INTERVALS = ("highest", "central")
+SAME = 1e-9  # probabilities nearer to each other than this, relatively, differ by rounding
 
 
 class Summaries(NamedTuple):
@@ -38,7 +39,7 @@ def summarise(laws: Laws, *, level: float = 0.95, interval: str = "highest") -> 
     mean = np.add.reduceat(p * offset, starts)
     variance = np.add.reduceat(p * (offset - mean[laws.owners]) ** 2, starts)
     best = np.maximum.reduceat(p, starts)
-    peak = np.where(p == best[laws.owners], np.arange(len(p)), len(p))
+    peak = np.where(p > best[laws.owners] * (1.0 - SAME), np.arange(len(p)), len(p))
     mode = laws.grid[np.minimum.reduceat(peak, starts)]
     ends = highest(laws, p, level) if interval == "highest" else central(laws, p, level)
     reached = np.concatenate([[0.0], np.cumsum(p)])
@@ -57,8 +58,13 @@ def check_interval(level: float, interval: str) -> None:
 
 
 def highest(laws: Laws, p: FloatArray, level: float) -> tuple[IntArray, IntArray]:
-    """Lowest and highest of each node's most probable values that together hold the level."""
-    order = np.lexsort((-p, laws.owners))
+    """Lowest and highest of each node's most probable values that together hold the level.
+
+    Of values that are as probable up to rounding the smaller one comes first.
+    """
+    with np.errstate(divide="ignore"):
+        steps = np.rint(np.log(p) / SAME)
+    order = np.lexsort((-steps, laws.owners))
     before = _before(laws, p[order])
     chosen = np.zeros(len(p), np.bool_)
     chosen[order] = before < level - 1e-12

@@ -23,6 +23,11 @@ class Prior(Protocol):
         """The largest count a cell can have, if there is one."""
         ...
 
+    @property
+    def upper_total(self) -> int | None:
+        """The largest grand total that the function of it allows, if there is one."""
+        ...
+
     def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:
         """log c_s(x) for each cell s and count x ≥ 0."""
         ...
@@ -40,6 +45,7 @@ class Independent:
     """Cells that know nothing of each other: the function of the total is 1."""
 
     upper: int | None = None
+    upper_total: int | None = None
 
     def log_total(self, t: IntArray, cells: int) -> FloatArray:  # noqa: ARG002
         """Zero."""
@@ -156,6 +162,11 @@ class Compositions:
     total: Prior = Uniform()
     upper: int | None = None
 
+    @property
+    def upper_total(self) -> int | None:
+        """Where the total's own prior ends."""
+        return self.total.upper
+
     def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
         """Zero."""
         return np.zeros(len(x))
@@ -177,6 +188,11 @@ class Shares:
     shares: Sequence[float]
     total: Prior = Uniform()
     upper: int | None = None
+
+    @property
+    def upper_total(self) -> int | None:
+        """Where the total's own prior ends."""
+        return self.total.upper
 
     def __post_init__(self) -> None:
         if np.min(self.shares) <= 0:
@@ -206,6 +222,11 @@ class Except:
     prior: Prior
     known: BoolArray
     upper: int | None = None
+
+    @property
+    def upper_total(self) -> int | None:
+        """That of the prior."""
+        return self.prior.upper_total
 
     def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:
         """Zero for cells that are known."""
