@@ -13,7 +13,7 @@ from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
 from countwise.inference.posterior import Posterior
-from countwise.inference.summaries import Law, summarise
+from countwise.sumproduct.summaries import Law, summarise
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from countwise.sumproduct.laws import Laws, from_logs

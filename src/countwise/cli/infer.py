@@ -16,7 +16,7 @@ from countwise.inference.posterior import Posterior
 from countwise.inference.printed import infer_counts
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
-from countwise.inference.summaries import check_interval
+from countwise.sumproduct.summaries import check_interval
 from countwise.pages.charts import chance
 from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from countwise.errors import InputError
 from countwise.inference.grafted import Grafted, TooNarrowError, packed, unpacked
-from countwise.inference.summaries import check_interval, summarise
+from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard
 from countwise.release.published import LargeRelease, PublishedPiece

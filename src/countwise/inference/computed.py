@@ -14,7 +14,7 @@ from countwise.inference.linear import linear_law
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
-from countwise.inference.summaries import Law, Summaries, summarise
+from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.inference.treemode import tree_mode
 from countwise.progress import Tell, silent
 from countwise.sumproduct.measured import Measured

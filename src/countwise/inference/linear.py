@@ -16,7 +16,7 @@ from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.relatives import joint_law
 from countwise.inference.statements import Linear
 from countwise.inference.stepsums import NOTHING, Sum, step_laws
-from countwise.inference.summaries import Law
+from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 
 MOST_PAIRS = 2e8

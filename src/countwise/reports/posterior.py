@@ -9,7 +9,7 @@ from markupsafe import Markup
 from countwise.errors import InputError
 from countwise.inference.names import path_name
 from countwise.inference.posterior import Node, Posterior
-from countwise.inference.summaries import Summaries
+from countwise.sumproduct.summaries import Summaries
 from countwise.pages.bars import bars
 from countwise.pages.charts import Interval, chance, intervals
 from countwise.pages.page import render

@@ -7,12 +7,13 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.kernels.compilation import reading
+from countwise.kernels.intervals import SAME, highest
 from countwise.privacy.epsilon import one_of
 from countwise.sumproduct.laws import Laws
 
 Interval = Literal["highest", "central"]
 INTERVALS = ("highest", "central")
-SAME = 1e-9  # probabilities nearer to each other than this, relatively, differ by rounding
 
 
 class Summaries(NamedTuple):
@@ -41,7 +42,7 @@ def summarise(laws: Laws, *, level: float = 0.95, interval: str = "highest") -> 
     best = np.maximum.reduceat(p, starts)
     peak = np.where(p > best[laws.owners] * (1.0 - SAME), np.arange(len(p)), len(p))
     mode = laws.grid[np.minimum.reduceat(peak, starts)]
-    ends = highest(laws, p, level) if interval == "highest" else central(laws, p, level)
+    ends = _highest(laws, level) if interval == "highest" else central(laws, p, level)
     reached = np.concatenate([[0.0], np.cumsum(p)])
     first = starts + (ends[0] - laws.lows)
     last = starts + (ends[1] - laws.lows)
@@ -57,22 +58,9 @@ def check_interval(level: float, interval: str) -> None:
     one_of(interval, INTERVALS, what="interval")
 
 
-def highest(laws: Laws, p: FloatArray, level: float) -> tuple[IntArray, IntArray]:
-    """Lowest and highest of each node's most probable values that together hold the level.
-
-    Of values that are as probable up to rounding the smaller one comes first.
-    """
-    with np.errstate(divide="ignore"):
-        steps = np.rint(np.log(p) / SAME)
-    order = np.lexsort((-steps, laws.owners))
-    before = _before(laws, p[order])
-    chosen = np.zeros(len(p), np.bool_)
-    chosen[order] = before < level - 1e-12
-    x = laws.grid
-    low = np.where(chosen, x, np.iinfo(np.int64).max)
-    high = np.where(chosen, x, -1)
-    starts = laws.offsets[:-1]
-    return np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+def _highest(laws: Laws, level: float) -> tuple[IntArray, IntArray]:
+    first, last = highest(reading(laws.values, np.float64), laws.offsets, level)
+    return laws.lows + first, laws.lows + last
 
 
 def central(laws: Laws, p: FloatArray, level: float) -> tuple[IntArray, IntArray]:
