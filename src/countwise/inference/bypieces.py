@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from countwise.errors import InputError
-from countwise.inference.grafted import Grafted, TooNarrowError, packed, unpacked
+from countwise.sumproduct.grafted import Grafted, TooNarrowError, packed, unpacked
 from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard

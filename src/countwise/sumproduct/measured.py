@@ -104,7 +104,8 @@ class Measured:
         depths = []
         for level, (low, high) in enumerate(touched):
             last = level == len(self.hierarchy.offsets) and upper is not None
-            more = (low & (self.lows[level] > 0)) | (high & ~(last & (self.highs[level] == upper)))
+            start = self.lows[level] > 0 if self.prior.lower == 0 else True
+            more = (low & start) | (high & ~(last & (self.highs[level] == upper)))
             deepest = more & (self.depths[level] >= DEEPEST) & (self._noise(level) > 0.0)
             if deepest.any():
                 raise InputError(self._named(level, deepest))
@@ -176,7 +177,7 @@ def measured(
     lows: list[IntArray] = []
     highs: list[IntArray] = []
     for level in range(len(hierarchy.offsets), -1, -1):
-        low, high = _window(seen[level], depths[level])
+        low, high = _window(seen[level], depths[level], prior.lower)
         if level == len(hierarchy.offsets):
             low, high = _within(low, high, seen[level], depths[level], prior.upper)
         else:
@@ -193,15 +194,20 @@ def measured(
     )
 
 
-def _window(seen: Sequence[Seen], depth: FloatArray) -> tuple[IntArray, IntArray]:
+def _window(
+    seen: Sequence[Seen], depth: FloatArray, lower: int | None
+) -> tuple[IntArray, IntArray]:
     """The hull of the values of each node, wider by the shortest reach of their noises."""
     if not seen:
-        return np.zeros(len(depth), np.int64), np.full(len(depth), np.iinfo(np.int64).max)
-    ends = [each.window(depth) for each in seen]
+        start = 0 if lower == 0 else np.iinfo(np.int64).min
+        return np.full(len(depth), start), np.full(len(depth), np.iinfo(np.int64).max)
+    ends = [each.window(depth, lower) for each in seen]
     far = np.min([each.noise.reach(depth) for each in seen], axis=0)
     values = np.stack([each.values for each in seen])
     if len(seen) == 1:
         return ends[0]
+    if lower is None:
+        return values.min(0) - far, values.max(0) + far
     return np.maximum(values.min(0) - far, 0), np.maximum(values.max(0), 0) + far
 
 

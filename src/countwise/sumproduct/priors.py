@@ -19,6 +19,11 @@ class Prior(Protocol):
     """log c_s and log t, and where they end."""
 
     @property
+    def lower(self) -> int | None:
+        """0; None where a count may be any whole number."""
+        ...
+
+    @property
     def upper(self) -> int | None:
         """The largest count a cell can have, if there is one."""
         ...
@@ -44,12 +49,33 @@ class Prior(Protocol):
 class Independent:
     """Cells that know nothing of each other: the function of the total is 1."""
 
+    lower: int | None = 0
     upper: int | None = None
     upper_total: int | None = None
 
     def log_total(self, t: IntArray, cells: int) -> FloatArray:  # noqa: ARG002
         """Zero."""
         return np.zeros(len(t))
+
+
+@dataclass(frozen=True)
+class Free(Independent):
+    """No prior: every count may be any whole number, negative ones too, all equally likely.
+
+    With it the law of a count given the noisy ones covers what it says whatever the truth is: the
+    noise shifts with the counts, and this is the flat prior on a group of shifts. The count that is
+    asked about is then cut to what it can be, 0 or more.
+    """
+
+    lower: int | None = None
+
+    def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
+
+    def words(self) -> str:
+        """What is assumed."""
+        return "none (every other count any whole number, the one asked about 0 or more)"
 
 
 @dataclass(frozen=True)
@@ -160,6 +186,7 @@ class Compositions:
     """A prior on the grand total, and every way to divide it among the cells as likely."""
 
     total: Prior = Uniform()
+    lower: int | None = 0
     upper: int | None = None
 
     @property
@@ -187,6 +214,7 @@ class Shares:
 
     shares: Sequence[float]
     total: Prior = Uniform()
+    lower: int | None = 0
     upper: int | None = None
 
     @property
@@ -222,6 +250,11 @@ class Except:
     prior: Prior
     known: BoolArray
     upper: int | None = None
+
+    @property
+    def lower(self) -> int | None:
+        """That of the prior."""
+        return self.prior.lower
 
     @property
     def upper_total(self) -> int | None:

@@ -42,7 +42,7 @@ def summarise(laws: Laws, *, level: float = 0.95, interval: str = "highest") -> 
     best = np.maximum.reduceat(p, starts)
     peak = np.where(p > best[laws.owners] * (1.0 - SAME), np.arange(len(p)), len(p))
     mode = laws.grid[np.minimum.reduceat(peak, starts)]
-    ends = _highest(laws, level) if interval == "highest" else central(laws, p, level)
+    ends = highest_ranges(laws, level) if interval == "highest" else central(laws, p, level)
     reached = np.concatenate([[0.0], np.cumsum(p)])
     first = starts + (ends[0] - laws.lows)
     last = starts + (ends[1] - laws.lows)
@@ -58,7 +58,8 @@ def check_interval(level: float, interval: str) -> None:
     one_of(interval, INTERVALS, what="interval")
 
 
-def _highest(laws: Laws, level: float) -> tuple[IntArray, IntArray]:
+def highest_ranges(laws: Laws, level: float) -> tuple[IntArray, IntArray]:
+    """Lowest and highest of the fewest most probable values that hold a level, of every node."""
     first, last = highest(reading(laws.values, np.float64), laws.offsets, level)
     return laws.lows + first, laws.lows + last
 

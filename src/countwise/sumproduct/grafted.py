@@ -52,7 +52,8 @@ class Grafted:
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Grafted | None":
         """Wider windows above the cut; at the cut they are as wide as the pieces made them."""
         low, high = touched[-1]
-        if bool((low & (self.leaves.lows > 0)).any() or high.any()):
+        start = self.leaves.lows > 0 if self.top.prior.lower == 0 else True
+        if bool((((low & start) | high) & (self.leaves.sizes > 1)).any()):
             raise TooNarrowError
         wider = self.top.widened(touched)
         return None if wider is None else Grafted(top=wider, leaves=self.leaves)
