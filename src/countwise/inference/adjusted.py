@@ -105,10 +105,17 @@ class Adjusted:
         nodes = np.repeat(np.arange(first, last), np.diff(offsets))
         if level == 0:
             logs = self.root.logs(nodes, x)
-            return from_logs(lows, highs, logs if log_total is None else logs + log_total(x))
+            logs = logs if log_total is None else logs + log_total(x)
+            return from_logs(lows, highs, logs + self._shared(level, nodes, x))
         if level == len(self.hierarchy.offsets):
             return from_logs(lows, highs, self.prior.log_cells(nodes, x))
-        return Laws(lows=lows, offsets=offsets, values=np.ones(len(x)))
+        return from_logs(lows, highs, self._shared(level, nodes, x))
+
+    def _shared(self, level: int, nodes: IntArray, x: IntArray) -> FloatArray:
+        """What a nested prior says about the counts of parents."""
+        if not self.prior.nested:
+            return np.zeros(len(x))
+        return self.prior.log_parents(np.diff(self.hierarchy.offsets[level])[nodes], x)
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
         """For each parent, the sum over cuts of the law of its children's sum."""

@@ -21,7 +21,9 @@ from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard
 from countwise.release.published import LargeRelease, PublishedPiece
 from countwise.release.runners import Named, Runner, in_threads
+from countwise.sumproduct.certain import BOUNDLESS
 from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.free import cut
 from countwise.sumproduct.laws import Laws, joined
 from countwise.sumproduct.measured import DEPTH, Measured, measured
 from countwise.sumproduct.noise import same_noise
@@ -110,10 +112,16 @@ class PieceWork:
         write(partial)
         partial.replace(self.folder / name)
 
+    def _cut(self, laws: Laws) -> Laws:
+        """Without a prior, the counts that are 0 or more."""
+        if self.prior.lower == 0:
+            return laws
+        return cut(laws, np.zeros(laws.nodes, np.int64), np.full(laws.nodes, BOUNDLESS))
+
     def frame(self, solved: Solved, level: int, piece: PublishedPiece) -> pl.DataFrame:
         """One row a node of a level."""
         parts = [
-            summarise(laws, level=self.probability, interval=self.interval)._asdict()
+            summarise(self._cut(laws), level=self.probability, interval=self.interval)._asdict()
             for laws in solved.marginals(level)
         ]
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -203,7 +211,8 @@ def _solve_top(work: PieceWork, leaves: Laws) -> Solved:
     seen = _seen(release.laws, release.top, release.cut.top)
     depths = [np.full(n, DEPTH) for n in release.cut.top.sizes]
     depths[-1] = np.full(release.cut.top.sizes[-1], work.reach)
-    top = measured(release.cut.top, seen, Uniform(), depths=depths)
+    prior = work.prior if work.prior.nested or work.prior.lower is None else Uniform()
+    top = measured(release.cut.top, seen, prior, depths=depths)
     ties = Grafted(top=top, leaves=leaves)
     return solve(ties, log_total=lambda t: work.prior.log_total(t, cells))
 

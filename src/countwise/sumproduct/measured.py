@@ -5,7 +5,7 @@ every parent the sum of its children's: coupled sums, all parents of a level at 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,6 +36,9 @@ class Measured:
     depths: tuple[FloatArray, ...]
     lows: tuple[IntArray, ...]
     highs: tuple[IntArray, ...]
+    shared: tuple[tuple[IntArray, IntArray], ...] | None = None
+    """Of a nested prior: among how many children every parent's count is divided, and what of it
+    is known to be with others."""
 
     @property
     def largest(self) -> int:
@@ -57,6 +60,9 @@ class Measured:
             logs += self.prior.log_cells(nodes, x)
         if log_total is not None:
             logs += log_total(x)
+        if self.shared is not None and level < len(self.hierarchy.offsets):
+            children, known = self.shared[level]
+            logs += self.prior.log_parents(children[nodes], np.maximum(x - known[nodes], 0))
         return from_logs(lows, highs, logs)
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
@@ -112,6 +118,7 @@ class Measured:
             wider = np.minimum(2 * self.depths[level], DEEPEST)
             depths.append(np.where(more, wider, self.depths[level]))
         wider = measured(self.hierarchy, self.seen, self.prior, depths=depths)
+        wider = replace(wider, shared=self.shared)
         same = all(
             np.array_equal(a, b) and np.array_equal(c, d)
             for a, b, c, d in zip(self.lows, wider.lows, self.highs, wider.highs, strict=True)
@@ -162,7 +169,19 @@ def seen_by(
         prior = Except(prior=prior, known=exact[-1])
     hierarchy = measurements[0].hierarchy
     depths = [np.full(size, depth) for size in hierarchy.sizes]
-    return measured(hierarchy, seen, prior, depths=depths)
+    ties = measured(hierarchy, seen, prior, depths=depths)
+    return replace(ties, shared=_shared(measurements[0])) if prior.nested else ties
+
+
+def _shared(first: Measurements) -> tuple[tuple[IntArray, IntArray], ...]:
+    """For every parent, how many of its children are not exact, and what the exact ones count."""
+    found = []
+    for level, offsets in enumerate(first.hierarchy.offsets, start=1):
+        noisy = first.protected(level)
+        free = np.add.reduceat(noisy.astype(np.int64), offsets[:-1])
+        known = np.add.reduceat(np.where(noisy, 0, first.noisy[level]), offsets[:-1])
+        found.append((free, known))
+    return tuple(found)
 
 
 def measured(
@@ -191,7 +210,14 @@ def measured(
         depths=tuple(depths),
         lows=tuple(reversed(lows)),
         highs=tuple(reversed(highs)),
+        shared=_all_shared(hierarchy) if prior.nested else None,
     )
+
+
+def _all_shared(hierarchy: Hierarchy) -> tuple[tuple[IntArray, IntArray], ...]:
+    """As `_shared` where no count is exact."""
+    sizes = [np.diff(offsets) for offsets in hierarchy.offsets]
+    return tuple((size, np.zeros_like(size)) for size in sizes)
 
 
 def _window(

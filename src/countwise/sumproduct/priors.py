@@ -41,6 +41,15 @@ class Prior(Protocol):
         """log t(ΣN) when there are so many cells."""
         ...
 
+    @property
+    def nested(self) -> bool:
+        """Whether every parent's count has a factor of its own."""
+        ...
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:
+        """log of that factor, for what parents share among so many children."""
+        ...
+
     def words(self) -> str:
         """The prior in words, for the output."""
         ...
@@ -53,9 +62,15 @@ class Independent:
     upper: int | None = None
     upper_total: int | None = None
 
+    nested: bool = False
+
     def log_total(self, t: IntArray, cells: int) -> FloatArray:  # noqa: ARG002
         """Zero."""
         return np.zeros(len(t))
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
 
 
 @dataclass(frozen=True)
@@ -198,14 +213,43 @@ class Compositions:
         """Zero."""
         return np.zeros(len(x))
 
+    nested: bool = False
+
     def log_total(self, t: IntArray, cells: int) -> FloatArray:
         """The total's own prior over the number of compositions, C(t+S-1, S-1)."""
-        ways = gammaln(t + float(cells)) - gammaln(t + 1.0) - gammaln(float(cells))
-        return np.asarray(self.total.log_cells(np.zeros(len(t), np.int64), t) - ways)
+        own = self.total.log_cells(np.zeros(len(t), np.int64), t)
+        return np.asarray(own - log_ways(t, np.array(cells)))
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
 
     def words(self) -> str:
         """The total's prior, and how it is divided."""
         return f"total {self.total.words()}, divided uniformly"
+
+
+@dataclass(frozen=True)
+class NestedCompositions(Compositions):
+    """A prior on the grand total, and from the root down every parent's count divided evenly.
+
+    All ways to divide a parent's count among its children are as likely: at every parent the law
+    that its children imply for their sum is divided out, so that nothing is said about its size.
+    """
+
+    nested: bool = True
+
+    def log_total(self, t: IntArray, cells: int) -> FloatArray:  # noqa: ARG002
+        """The total's own prior."""
+        return self.total.log_cells(np.zeros(len(t), np.int64), t)
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:
+        """Minus the logarithm of the number of compositions."""
+        return -log_ways(x, children)
+
+    def words(self) -> str:
+        """The total's prior, and how it is divided."""
+        return f"total {self.total.words()}, each parent's count divided evenly among its children"
 
 
 @dataclass(frozen=True)
@@ -230,6 +274,12 @@ class Shares:
         """x·log θ - log x!."""
         theta = of_cells(self.shares, cells, what="shares of the prior")
         return np.asarray(x * np.log(theta / np.sum(self.shares)) - gammaln(x + 1.0))
+
+    nested: bool = False
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
 
     def log_total(self, t: IntArray, cells: int) -> FloatArray:
         """The total's own prior times t!."""
@@ -269,9 +319,24 @@ class Except:
         """That of the prior, which is conditioned on what is known."""
         return self.prior.log_total(t, cells)
 
+    @property
+    def nested(self) -> bool:
+        """That of the prior."""
+        return self.prior.nested
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:
+        """That of the prior."""
+        return self.prior.log_parents(children, x)
+
     def words(self) -> str:
         """Those of the prior."""
         return self.prior.words()
+
+
+def log_ways(t: IntArray, parts: IntArray) -> FloatArray:
+    """log C(t+S-1, S-1): in how many ways a count is divided among S parts, for S ≥ 1."""
+    s = np.maximum(parts, 1).astype(np.float64)
+    return np.asarray(gammaln(t + s) - gammaln(t + 1.0) - gammaln(s))
 
 
 def of_cells(value: float | Sequence[float], cells: IntArray, *, what: str) -> FloatArray:
@@ -294,6 +359,10 @@ def read_prior(text: str) -> Prior:
     kind, _, rest = text.strip().partition(":")
     try:
         numbers = [float(part) for part in rest.split(",") if part]
+        if kind == "none" and not rest:
+            return Free()
+        if kind == "nested":
+            return NestedCompositions(Uniform(int(rest) if rest else None))
         if kind == "uniform":
             return Uniform(int(rest) if rest else None)
         if kind == "poisson":
@@ -314,6 +383,6 @@ def read_prior(text: str) -> Prior:
     except (ValueError, IndexError):
         pass
     raise InputError(
-        f"prior {text!r} is not one of uniform, uniform:1000, poisson:3, negative-binomial:3,0.5 "
+        f"prior {text!r} is not one of none, nested, nested:1000, uniform, uniform:1000, poisson:3, negative-binomial:3,0.5 "
         "(mean, size), pmf:0.5,0.3,0.2, compositions, compositions:1000, shares:0.4,0.6."
     )
