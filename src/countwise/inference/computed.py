@@ -1,6 +1,6 @@
 """A posterior that is known exactly, from messages on a tree."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -64,10 +64,10 @@ class Computed(Posterior):
             raise InputError(f"{expression!r} must have whole multiples to have a law.")
         found = linear_law(self.solved, linear)
         if found is not None:
-            return found[0]
+            return replace(found[0], prior=self.prior)
         values = evaluated(linear, self._needed(rng, expression))
         chances = np.bincount(values - values.min()) / len(values)
-        return Law(low=int(values.min()), chances=chances, error=0.5 / np.sqrt(len(values)))
+        return Law(low=int(values.min()), chances=chances, error=0.5 / np.sqrt(len(values)), prior=self.prior)
 
     def probability(self, statement: str, *, rng: np.random.Generator | None = None) -> Probability:
         """The probability of a statement such as "A > B": exact where the kernel allows."""
@@ -75,8 +75,9 @@ class Computed(Posterior):
         found = None if said.ranked else linear_law(self.solved, said.linear)
         if found is not None:
             law = found[0]
-            return Probability(float(law.chances[holds(said.relation, law.values, 0)].sum()))
-        return estimate(judged(said, self._needed(rng, statement)), DRAWS)
+            share = float(law.chances[holds(said.relation, law.values, 0)].sum())
+            return Probability(share, prior=self.prior)
+        return estimate(judged(said, self._needed(rng, statement)), DRAWS, prior=self.prior)
 
     def _needed(self, rng: np.random.Generator | None, what: str) -> Draws:
         if rng is None:

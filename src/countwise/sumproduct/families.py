@@ -35,6 +35,16 @@ class Families:
     exact: BoolArray | None
     offsets: IntArray
 
+    def one(self, parent: int) -> "Families":
+        """The family of one parent."""
+        here = slice(int(self.offsets[parent]), int(self.offsets[parent + 1]))
+        return Families(
+            law=self.law,
+            noisy=self.noisy[here],
+            exact=None if self.exact is None else self.exact[here],
+            offsets=np.array([0, here.stop - here.start]),
+        )
+
     @property
     def sizes(self) -> IntArray:
         """How many cells of each family carry noise."""

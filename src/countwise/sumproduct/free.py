@@ -51,6 +51,10 @@ class FreeLaws(Protocol):
         """The laws of the nodes of a level, chunk after chunk."""
         ...
 
+    def law(self, level: int, place: int) -> tuple[int, FloatArray]:
+        """The lowest count and the law of one node."""
+        ...
+
     def ranges(self, level: int, probability: float) -> tuple[IntArray, IntArray]:
         """The fewest most probable counts that hold a probability: lowest and highest."""
         ...
@@ -115,6 +119,14 @@ class _Bounded:
         """The laws of the nodes of a level."""
         raise NotImplementedError
 
+    def law(self, level: int, place: int) -> tuple[int, FloatArray]:
+        """The lowest count and the law of one node."""
+        for laws in self.laws(level):
+            if place < laws.nodes:
+                return laws.one(place)
+            place -= laws.nodes
+        raise IndexError(place)
+
     def ranges(self, level: int, probability: float) -> tuple[IntArray, IntArray]:
         """The fewest most probable counts that hold a probability."""
         found = [highest_ranges(laws, probability) for laws in self.laws(level)]
@@ -163,6 +175,22 @@ class ByShifts(_Bounded):
             return self.cut(level, iter(self.top[level]))
         least, most = self.bounds
         return self.families.laws(self.couplings, self.depth, least[level], most[level])
+
+    def law(self, level: int, place: int) -> tuple[int, FloatArray]:
+        """The lowest count and the law of one node, of a cell by its family alone."""
+        if level < len(self.top):
+            return super().law(level, place)
+        offsets, (least, most) = self.families.offsets, self.bounds
+        parent = int(np.searchsorted(offsets, place, side="right")) - 1
+        here = slice(int(offsets[parent]), int(offsets[parent + 1]))
+        coupling = self.couplings.part(parent, parent + 1)
+        family = self.families.one(parent)
+        place -= here.start
+        for laws in family.laws(coupling, self.depth, least[level][here], most[level][here]):
+            if place < laws.nodes:
+                return laws.one(place)
+            place -= laws.nodes
+        raise IndexError(place)
 
 
 def by_shifts(seen: Measurements, *, depth: float = DEPTH) -> ByShifts:

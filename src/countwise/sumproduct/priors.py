@@ -249,7 +249,7 @@ class NestedCompositions(Compositions):
 
     def words(self) -> str:
         """The total's prior, and how it is divided."""
-        return f"total {self.total.words()}, each parent's count divided evenly among its children"
+        return f"every count divided evenly among its children (the total {self.total.words()})"
 
 
 @dataclass(frozen=True)

@@ -86,12 +86,13 @@ class Law:
     """The posterior of one whole number: P(low + i·step) = chances[i].
 
     `error` is 0 when it was computed, and the largest standard error of a probability when it
-    was estimated from draws.
+    was estimated from draws; `prior` says which prior the law rests on.
     """
 
     low: int
     chances: FloatArray
     error: float = 0.0
+    prior: str = ""
 
     @property
     def values(self) -> IntArray:
