@@ -65,7 +65,7 @@ class Computed(Posterior):
         found = linear_law(self.solved, linear)
         if found is not None:
             return replace(found[0], prior=self.prior)
-        values = evaluated(linear, self._needed(rng, expression))
+        values = evaluated(linear, self._needed(rng, expression, linear.deepest))
         chances = np.bincount(values - values.min()) / len(values)
         return Law(low=int(values.min()), chances=chances, error=0.5 / np.sqrt(len(values)), prior=self.prior)
 
@@ -77,15 +77,16 @@ class Computed(Posterior):
             law = found[0]
             share = float(law.chances[holds(said.relation, law.values, 0)].sum())
             return Probability(share, prior=self.prior)
-        return estimate(judged(said, self._needed(rng, statement)), DRAWS, prior=self.prior)
+        drawn = self._needed(rng, statement, said.deepest)
+        return estimate(judged(said, drawn), DRAWS, prior=self.prior)
 
-    def _needed(self, rng: np.random.Generator | None, what: str) -> Draws:
+    def _needed(self, rng: np.random.Generator | None, what: str, deepest: int) -> Draws:
         if rng is None:
             raise InputError(
                 f"{what!r} can not be computed exactly. To fix, estimate it from draws: give "
                 "rng=numpy.random.default_rng()."
             )
-        return self.draws(DRAWS, rng=rng)
+        return draw(self.solved, DRAWS, deepest=deepest, rng=rng)
 
     def top(
         self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None

@@ -13,6 +13,7 @@ from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
+from countwise.release.ranges import ranges_of
 from countwise.tables.confidential import Confidential
 
 
@@ -34,6 +35,7 @@ def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
         adjustment, prior = replace(adjustment, learned=learned), learned.prior
     counts = adjustment([measurements])
     check_counts(table.hierarchy, counts)
+    tell("finding ranges")
     return Release(
         plan=plan,
         budget=budget,
@@ -43,4 +45,5 @@ def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
         method=plan.adjust if plan.adjust != "auto" else adjustment.name,
         reason=reason,
         prior=prior,
+        ranges=ranges_of(measurements),
     )

@@ -25,6 +25,7 @@ from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
+from countwise.release.ranges import Ranges
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
@@ -239,6 +240,7 @@ def _manifest(work: Work, reason: str) -> dict[str, Any]:
         tie_key=work.tie_key,
         method=work.method,
         reason=reason,
+        ranges=Ranges(exact=False),
     )
     return top.manifest() | {"by": list(work.cut.by)}
 

@@ -43,6 +43,7 @@ def posterior_page(
         levels=hierarchy.levels,
         route=posterior.route,
         prior=posterior.prior,
+        joint_prior=posterior.joint_prior,
         diagnostics=posterior.diagnostics,
         pictures=pictures(posterior),
         combinations=combinations(posterior, top),

@@ -68,8 +68,10 @@ class Families:
         centres, sizes = self.centres, self.sizes
         spread = np.array([sum_reach(self.law, int(n), depth) for n in sizes])
         nearest = np.minimum(far, spread)
-        lows = np.minimum(own, centres) - nearest
-        highs = np.maximum(own, centres) + nearest
+        known = (far == 0) | (spread == 0)
+        middle = np.where(far == 0, own, centres)
+        lows = np.where(known, middle, np.minimum(own, centres) - nearest)
+        highs = np.where(known, middle, np.maximum(own, centres) + nearest)
         offsets = window_offsets(lows, highs)
         x = grid(lows, offsets)
         away = np.abs(x - np.repeat(centres, np.diff(offsets)))
