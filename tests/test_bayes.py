@@ -274,7 +274,7 @@ def test_the_published_prior_gives_the_means_that_were_rounded(
         np.testing.assert_allclose(found.mean, means[level], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(found.sd**2, variances[level], rtol=1e-6, atol=1e-9)
         assert np.abs(release.counts[level] - found.mean).max() < 3 * (1 + level)
-    flat_prior = cw.infer(tmp_path / "r")
+    flat_prior = cw.infer(tmp_path / "r", prior="uniform")
     assert np.abs(flat_prior.summaries(1).mean - posterior.summaries(1).mean).max() > 0.1
 
 

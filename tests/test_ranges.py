@@ -254,8 +254,7 @@ def test_counts_that_no_message_can_join_still_have_ranges() -> None:
     law = Geometric(scale=Fraction(1, 10_000))
     post = cw.infer_measurements([measured(flat(2), [law, law], [[6], [2, 3]])])
     low, high = post.node("total").interval()
-    assert low <= 5
-    assert high >= 5
+    assert 5 <= low <= high <= 6
     gaussian = DiscreteGaussian(scale=Fraction(1))
     post = cw.infer_measurements([measured(flat(2), [gaussian, gaussian], [[205], [2, 3]])])
     assert 60 < post.node("total").mean < 140

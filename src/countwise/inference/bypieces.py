@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from countwise.errors import InputError
 from countwise.sumproduct.grafted import Grafted, TooNarrowError, packed, unpacked
+from countwise.inference.posterior import in_brief
 from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard
@@ -132,7 +133,8 @@ class PieceWork:
         return frame.with_columns(
             *(pl.col(name).cast(pl.String) for name in names),
             *(pl.lit(None, dtype=pl.String).alias(name) for name in missing),
-        ).select(*self.release.by, "level", "released", *found)
+            pl.lit(in_brief(self.prior.words())).alias("prior"),
+        ).select(*self.release.by, "level", "released", *found, "prior")
 
 
 def _seen(

@@ -3,9 +3,30 @@
 import numpy as np
 
 from countwise.arrays import BoolArray, IntArray
+from countwise.errors import InputError
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.invariants import named
 
 BOUNDLESS = np.iinfo(np.int64).max
+
+
+def check_exact(
+    hierarchy: Hierarchy, values: tuple[IntArray, ...], exact: tuple[BoolArray, ...] | None
+) -> None:
+    """Refuse exact counts that can not all be true."""
+    if exact is None:
+        return
+    least, _ = least_and_most(hierarchy, values, exact)
+    for level, offsets in enumerate(hierarchy.offsets):
+        sums = np.add.reduceat(least[level + 1], offsets[:-1])
+        closed = np.logical_and.reduceat(exact[level + 1], offsets[:-1])
+        wrong = exact[level] & ((values[level] < sums) | (closed & (values[level] != sums)))
+        if wrong.any():
+            node = int(np.argmax(wrong))
+            raise InputError(
+                f"the exact count {values[level][node]:,} of {named(hierarchy, level, node)} "
+                f"contradicts the exact counts below it, which add up to {sums[node]:,}."
+            )
 
 
 def least_and_most(

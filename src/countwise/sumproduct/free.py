@@ -12,14 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
-from countwise.arrays import FloatArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import beside_normal
 from countwise.privacy.laws import IntegerLaw
 from countwise.privacy.measurements import Measurements
 from countwise.progress import Tell, silent
-from countwise.sumproduct.certain import least_and_most
+from countwise.sumproduct.certain import check_exact, least_and_most
 from countwise.sumproduct.families import DEEPEST, EDGE, Families
 from countwise.sumproduct.grafted import Grafted, TooNarrowError
 from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
@@ -64,6 +64,7 @@ def free_laws(
     measurements: Sequence[Measurements], *, seconds: float = SECONDS, tell: Tell = silent
 ) -> FreeLaws:
     """By exact messages where these take no more than about so many seconds, else the normal way."""
+    check_exact(measurements[0].hierarchy, measurements[0].noisy, known(measurements[0]))
     time, memory = cost(measurements)
     if time <= seconds and memory <= MOST_BYTES:
         tell("passing messages")
@@ -76,6 +77,14 @@ def free_laws(
             pass
     tell("averaging noisy counts")
     return ByNormal(measurements=tuple(measurements))
+
+
+def known(seen: Measurements) -> tuple[BoolArray, ...] | None:
+    """Which nodes of each level carry no noise; None where all do."""
+    still = tuple(
+        np.array([not law.scale for law in noise.laws])[noise.which] for noise in node_noise(seen)
+    )
+    return still if any(each.any() for each in still) else None
 
 
 def cost(measurements: Sequence[Measurements]) -> tuple[float, float]:
@@ -113,7 +122,7 @@ class _Bounded:
     def bounds(self) -> tuple[list[IntArray], list[IntArray]]:
         """The least and the most that every node can count."""
         first = self.measurements[0]
-        return least_and_most(first.hierarchy, first.noisy, first.exact)
+        return least_and_most(first.hierarchy, first.noisy, known(first))
 
     def laws(self, level: int) -> Iterator[Laws]:
         """The laws of the nodes of a level."""
@@ -311,7 +320,7 @@ def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
 def normal_ranges(
     law: IntegerLaw,
     noisy: IntArray,
-    exact: "np.ndarray[tuple[int], np.dtype[np.bool_]] | None",
+    exact: BoolArray | None,
     rest: Normal,
     bounds: tuple[IntArray, IntArray],
     probability: float,

@@ -15,6 +15,9 @@ from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
 
 
+LEAST_VARIANCE = 1e-9  # of noise so narrow that its variance is lost in rounding
+
+
 class Normal(NamedTuple):
     """A mean and a variance for every node."""
 
@@ -35,7 +38,9 @@ def own_values(measurements: Sequence[Measurements], level: int) -> Normal | Non
     """A level's own noisy counts, several of them averaged."""
     found: Normal | None = None
     for each in measurements:
-        variances = np.where(each.protected(level), each.laws[level].variance, 0.0)
+        law = each.laws[level]
+        own = max(law.variance, LEAST_VARIANCE) if law.scale else 0.0
+        variances = np.where(each.protected(level), own, 0.0)
         found = Normal(each.noisy[level].astype(np.float64), variances).times(found)
     return found
 
