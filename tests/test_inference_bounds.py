@@ -78,9 +78,7 @@ def test_chains_begin_within_a_bounded_total() -> None:
     law = Geometric(scale=Fraction(3))
     seen = measured(law, 14, [9, 7, 4])
     prior = Compositions(Uniform(12))
-    sampled = infer_measurements(
-        [seen], prior=prior, method="gibbs", rng=np.random.default_rng(5)
-    )
+    sampled = infer_measurements([seen], prior=prior, method="gibbs", rng=np.random.default_rng(5))
     exact = infer_measurements([seen], prior=prior)
     found, truth = sampled.summaries(1), exact.summaries(1)
     assert sampled.summaries(0).upper[0] <= 12

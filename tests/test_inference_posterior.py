@@ -13,10 +13,10 @@ from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
 from countwise.inference.posterior import Posterior
-from countwise.sumproduct.summaries import Law, summarise
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from countwise.sumproduct.laws import Laws, from_logs
+from countwise.sumproduct.summaries import Law, summarise
 
 LAW = Geometric(scale=Fraction(1))
 

@@ -48,7 +48,11 @@ def joint(
     return np.asarray(found / found.sum())
 
 
-PRIORS = (NegativeBinomial(2.1, 0.52), NegativeBinomial(1.0, 0.3), Pmf((0.8, 0.1, 0.05, 0.03, 0.02)))
+PRIORS = (
+    NegativeBinomial(2.1, 0.52),
+    NegativeBinomial(1.0, 0.3),
+    Pmf((0.8, 0.1, 0.05, 0.03, 0.02)),
+)
 
 
 @pytest.mark.parametrize("algorithm", [1, 2])

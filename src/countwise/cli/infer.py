@@ -16,7 +16,6 @@ from countwise.inference.posterior import Posterior
 from countwise.inference.printed import infer_counts
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
-from countwise.sumproduct.summaries import check_interval
 from countwise.pages.charts import chance
 from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell
@@ -24,6 +23,7 @@ from countwise.release.folder import refuse_existing, whole
 from countwise.release.published import read_large_release
 from countwise.release.streamed import MOST_WHOLE
 from countwise.reports.posterior import posterior_page
+from countwise.sumproduct.summaries import check_interval
 from countwise.tables.cut import PIECE
 
 EXAMPLE = (
@@ -238,9 +238,13 @@ def _write(
     if draws_out is not None:
         tell("drawing")
         made = posterior.draws(draws, rng=rng).to_arviz()
-        belief = {"prior": np.array(posterior.joint_prior)}
+        arrays: dict[str, Any] = {
+            **made["posterior"],
+            **made["coords"],
+            "prior": np.array(posterior.joint_prior),
+        }
         with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
-            np.savez_compressed(stream, **made["posterior"], **made["coords"], **belief)
+            np.savez_compressed(stream, **arrays)
 
 
 def _write_frame(frame: pl.DataFrame, file: Path, *, overwrite: bool) -> None:

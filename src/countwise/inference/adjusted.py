@@ -95,9 +95,7 @@ class Adjusted:
         """The largest count in any window of a cell."""
         return int(self.ranges.highs[-1].max())
 
-    def own(
-        self, level: int, first: int, last: int, log_total: TotalPrior | None = None
-    ) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """The root knows its released count, the cells their prior, the rest nothing."""
         lows, highs = self.ranges.lows[level][first:last], self.ranges.highs[level][first:last]
         offsets = window_offsets(lows, highs)

@@ -15,9 +15,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from countwise.errors import InputError
-from countwise.sumproduct.grafted import Grafted, TooNarrowError, packed, unpacked
 from countwise.inference.posterior import in_brief
-from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard
 from countwise.release.published import LargeRelease, PublishedPiece
@@ -25,10 +23,12 @@ from countwise.release.runners import Named, Runner, in_threads
 from countwise.sumproduct.certain import BOUNDLESS
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.free import cut
+from countwise.sumproduct.grafted import Grafted, TooNarrowError, packed, unpacked
 from countwise.sumproduct.laws import Laws, joined
 from countwise.sumproduct.measured import DEPTH, Measured, measured
 from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import Prior, Uniform
+from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.sumproduct.tree import (
     WIDENINGS,
     Solved,

@@ -14,10 +14,10 @@ from countwise.inference.linear import linear_law
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
-from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.inference.treemode import tree_mode
 from countwise.progress import Tell, silent
 from countwise.sumproduct.measured import Measured
+from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
 
@@ -67,7 +67,12 @@ class Computed(Posterior):
             return replace(found[0], prior=self.prior)
         values = evaluated(linear, self._needed(rng, expression, linear.deepest))
         chances = np.bincount(values - values.min()) / len(values)
-        return Law(low=int(values.min()), chances=chances, error=0.5 / np.sqrt(len(values)), prior=self.prior)
+        return Law(
+            low=int(values.min()),
+            chances=chances,
+            error=0.5 / np.sqrt(len(values)),
+            prior=self.prior,
+        )
 
     def probability(self, statement: str, *, rng: np.random.Generator | None = None) -> Probability:
         """The probability of a statement such as "A > B": exact where the kernel allows."""

@@ -11,8 +11,8 @@ from countwise.inference.combinations import Combination
 from countwise.inference.draws import Draws
 from countwise.inference.judgement import Probability
 from countwise.inference.names import find, level_names, path_name
-from countwise.sumproduct.summaries import Law, Summaries
 from countwise.progress import Tell, silent
+from countwise.sumproduct.summaries import Law, Summaries
 from countwise.tables.hierarchy import Hierarchy
 
 

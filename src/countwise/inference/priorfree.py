@@ -92,7 +92,7 @@ class PriorFree(Posterior):
         if not nodes:
             found = 0, np.ones(1)
         elif len(nodes) == 1:
-            found = self._multiple(*nodes, *multiples)
+            found = self._multiple(nodes[0], multiples[0])
         elif len(nodes) == 2:
             found = self._of_two((nodes[0], nodes[1]), (multiples[0], multiples[1]))
         if found is None:
@@ -112,11 +112,11 @@ class PriorFree(Posterior):
         self, nodes: tuple[tuple[int, int], tuple[int, int]], multiples: tuple[int, int]
     ) -> tuple[int, FloatArray] | None:
         solved = self._solved
-        joint = solved and joint_law(solved, *nodes)
+        joint = None if solved is None else joint_law(solved, *nodes)
         if joint is None or np.dot(np.abs(multiples), joint.chances.shape) > MOST_PLACES:
             return None
         possible = joint.of_zero_or_more()
-        return possible and possible.combined(multiples)
+        return None if possible is None else possible.combined(multiples)
 
     @cached_property
     def _solved(self) -> Solved | None:
@@ -145,5 +145,3 @@ class PriorFree(Posterior):
     def joint_mode(self, *, tell: Tell = silent) -> tuple[IntArray, ...]:
         """The most probable combination of all counts, by `joint`."""
         return self.joint.joint_mode(tell=tell)
-
-

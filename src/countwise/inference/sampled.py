@@ -16,9 +16,9 @@ from countwise.inference.judgement import Probability, estimate, evaluated, judg
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
-from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.progress import Tell, silent
 from countwise.sumproduct.laws import Laws, joined
+from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.tables.hierarchy import Hierarchy
 
 

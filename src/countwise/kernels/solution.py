@@ -12,9 +12,7 @@ LEAST_OVERLAP = 1e-3  # below this share the law and T hardly meet, and tails ar
 
 
 @inner
-def meet(
-    tree: Tree, problem: Problem, product: FloatArray, message: FloatArray
-) -> float:
+def meet(tree: Tree, problem: Problem, product: FloatArray, message: FloatArray) -> float:
     """Product of the law of the sum and T, on T's support; the message T sends to the root.
 
     Returns a bound on the sum of the product, the smaller of max(T)·Σlaw and max(law)·ΣT. What

@@ -54,9 +54,7 @@ def gathered(measured: Measurements, depth: int) -> Normal:
     return upward(measured.hierarchy, own, first=depth)[1][depth]
 
 
-def top_ranges(
-    top: Measurements, below: Normal
-) -> tuple[list[tuple[IntArray, IntArray]], Normal]:
+def top_ranges(top: Measurements, below: Normal) -> tuple[list[tuple[IntArray, IntArray]], Normal]:
     """Ranges of the levels of the top, and what is known of its last nodes but for their pieces.
 
     `below` is what the pieces gathered about these.

@@ -169,7 +169,7 @@ class Work:
             for i in range(len(self.cut))
         ]
         found, told = ranges.top_ranges(top, Normal(*map(np.concatenate, zip(*below, strict=True))))
-        arrays = {f"count{level}": each for level, each in enumerate(counts)}
+        arrays: Arrays = {f"count{level}": each for level, each in enumerate(counts)}
         arrays |= _range_arrays(dict(enumerate(found)))
         arrays |= ranges.as_arrays("told", told)
         self.staging.keep(TOP_COUNTS, {"moved": moved, **arrays})

@@ -9,10 +9,10 @@ from markupsafe import Markup
 from countwise.errors import InputError
 from countwise.inference.names import path_name
 from countwise.inference.posterior import Node, Posterior
-from countwise.sumproduct.summaries import Summaries
 from countwise.pages.bars import bars
 from countwise.pages.charts import Interval, chance, intervals
 from countwise.pages.page import render
+from countwise.sumproduct.summaries import Summaries
 from countwise.tables.hierarchy import Hierarchy
 
 SHOWN = 40  # children in one chart

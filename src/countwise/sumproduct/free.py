@@ -38,9 +38,12 @@ MOST_BYTES = 1e9
 
 
 class FreeLaws(Protocol):
-    """The law of every node by itself; `exact` says whether all of it was computed."""
+    """The law of every node by itself."""
 
-    exact: bool
+    @property
+    def exact(self) -> bool:
+        """Whether all of it was computed."""
+        ...
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -355,9 +358,7 @@ def cut(laws: Laws, least: IntArray, most: IntArray) -> Laws:
     places = grid(lows - laws.lows, offsets)
     owners = np.repeat(np.arange(laws.nodes), np.diff(offsets))
     inside = (places >= 0) & (places < laws.sizes[owners])
-    values = np.where(
-        inside, laws.values[np.where(inside, places, 0) + laws.offsets[owners]], 1.0
-    )
+    values = np.where(inside, laws.values[np.where(inside, places, 0) + laws.offsets[owners]], 1.0)
     return _scaled(Laws(lows=lows, offsets=offsets, values=values))
 
 

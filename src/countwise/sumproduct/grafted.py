@@ -29,9 +29,7 @@ class Grafted:
         """The largest count in any window at the cut."""
         return int(self.leaves.highs.max())
 
-    def own(
-        self, level: int, first: int, last: int, log_total: TotalPrior | None = None
-    ) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Of nodes at the cut, all that is known from their pieces."""
         if level == len(self.hierarchy.offsets):
             return self.leaves.part(first, last)

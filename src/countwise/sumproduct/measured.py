@@ -45,9 +45,7 @@ class Measured:
         """The largest count in any window of a cell."""
         return int(self.highs[-1].max())
 
-    def own(
-        self, level: int, first: int, last: int, log_total: TotalPrior | None = None
-    ) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Likelihood of the node's own values; of cells, times the prior."""
         lows, highs = self.lows[level][first:last], self.highs[level][first:last]
         offsets = window_offsets(lows, highs)
@@ -115,8 +113,8 @@ class Measured:
             deepest = more & (self.depths[level] >= DEEPEST) & (self._noise(level) > 0.0)
             if deepest.any():
                 raise InputError(self._named(level, deepest))
-            wider = np.minimum(2 * self.depths[level], DEEPEST)
-            depths.append(np.where(more, wider, self.depths[level]))
+            deeper = np.minimum(2 * self.depths[level], DEEPEST)
+            depths.append(np.where(more, deeper, self.depths[level]))
         wider = measured(self.hierarchy, self.seen, self.prior, depths=depths)
         wider = replace(wider, shared=self.shared)
         same = all(
@@ -124,7 +122,6 @@ class Measured:
             for a, b, c, d in zip(self.lows, wider.lows, self.highs, wider.highs, strict=True)
         )
         return None if same else wider
-
 
     def _noise(self, level: int) -> FloatArray:
         """The variance of the least noise of each node; 0 where it has no value of its own."""

@@ -14,7 +14,6 @@ from countwise.arrays import FloatArray
 from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
 
-
 LEAST_VARIANCE = 1e-9  # of noise so narrow that its variance is lost in rounding
 
 

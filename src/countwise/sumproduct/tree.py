@@ -46,9 +46,7 @@ class Ties(Protocol):
         """The largest count in any window of a cell."""
         ...
 
-    def own(
-        self, level: int, first: int, last: int, log_total: "TotalPrior | None" = None
-    ) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: "TotalPrior | None" = None) -> Laws:
         """What nodes of a level know by themselves; of cells and the root, their prior included."""
         ...
 
