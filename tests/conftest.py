@@ -5,8 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import numpy as np
+import polars as pl
 import pytest
 
+from countwise.arrays import IntArray
+from countwise.tables.hierarchy import Hierarchy, build
 from databases import SmallDisk, new_database, postgres_server, small_postgres, small_sqlite
 from needs import needs, shut_in
 
@@ -23,6 +27,27 @@ def north_carolina() -> Path:
     path = SHARED_DATA / "nc_tracts_2020.csv"
     needs(path.is_file(), "the census tracts in ../shared/data")
     return path
+
+
+@pytest.fixture(scope="session")
+def income_cells() -> tuple[Hierarchy, IntArray]:
+    """Persons of the 1994 census income file by occupation, education, sex, race and age band.
+
+    16,800 cells, 80% of them empty: a table of many variables, which nothing was tuned on.
+    """
+    path = SHARED_DATA / "census_income_1994.csv"
+    needs(path.is_file(), "the census extract in ../shared/data")
+    by = ("occupation", "education", "sex", "race", "band")
+    people = pl.read_csv(path).with_columns(
+        band=(pl.col("age") - 15).floordiv(10).clip(0, 6).cast(pl.String)
+    )
+    found = people.group_by(by).len("n")
+    every = found.select(pl.col(by[0]).unique())
+    for name in by[1:]:
+        every = every.join(found.select(pl.col(name).unique()), how="cross")
+    rows = every.join(found, on=by, how="left").with_columns(pl.col("n").fill_null(0))
+    hierarchy, order = build(rows.select(by))
+    return hierarchy, rows["n"].to_numpy()[order].astype(np.int64)
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,7 @@ METHODS = {
     "draw-2": lambda: MultinomialDraw(rng=np.random.default_rng(1), algorithm=2),
     "least-squares": lambda: LeastSquares(tie_key=7),
     "bayes": lambda: EmpiricalBayes(tie_key=7),
-    "auto": lambda: Auto(tie_key=7, rng=np.random.default_rng(1)),
+    "auto": lambda: Auto(tie_key=7),
 } | {name: partial(FromCells, estimator=ESTIMATORS[name]) for name in RELEASABLE}
 
 

@@ -326,6 +326,6 @@ def test_a_posterior_lost_to_rounding_is_no_answer(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Measured, "down", lossy)
     laws = (Geometric(scale=Fraction(1)),) * 3
     noisy = (np.array([9]), np.array([4, 5]), np.array([1, 3, 2, 3]))
+    measured = Measurements(hierarchy=tree(2, 2), laws=laws, noisy=noisy)
     with pytest.raises(InputError, match="rounding lost the posterior below a l0"):
-        measured = Measurements(hierarchy=tree(2, 2), laws=laws, noisy=noisy)
         cw.infer_measurements([measured], prior="uniform")

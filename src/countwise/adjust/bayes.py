@@ -1,68 +1,109 @@
-"""Empirical Bayes: posterior means under a prior learned from the noisy cells themselves.
+"""Empirical Bayes: what the noisy counts of a level say about each other, from the root down.
 
-Noise makes a table's cells look more spread than they are; what the cells say about each other
-takes that back. The prior of the cells is fitted to the noisy cells (`learning`), the exact
-posterior of the whole tree follows from all levels at once, and its means are rounded to the
-nearest non-negative whole numbers that add up, from the root down.
+Noise makes a table's counts look more spread than they are; what they say about each other takes
+that back. A prior, though, speaks about how a sum is divided, never about how large it is: priors
+of thousands of cells together imply a law of their total that is far too sure, and wrong. So a
+parent's count is settled before its children's are looked at, and stays. The children's posterior
+means, under the law that explains the level's noisy counts best (`learning`), are moved to it and
+rounded to whole, non-negative numbers; then come their own children.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from math import log
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from countwise.adjust.learning import Learned, learn
-from countwise.adjust.leastsquares import project_down
+from countwise.adjust.fitted import Fitted
+from countwise.adjust.learning import Division, Level, divisions
+from countwise.adjust.leastsquares import SMALLEST_VARIANCE, share_level, upward
+from countwise.adjust.observations import Observations, observe
 from countwise.adjust.topdown import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.measured import seen_by
-from countwise.sumproduct.priors import Prior
-from countwise.sumproduct.tree import Solved, solve
 
-DEPTH = 30.0  # windows end where the likelihood is exp(-30) of its largest value
-EDGE = 1e-10  # share of mass at the end of a window that calls for a wider one
+WORTHWHILE = 0.01  # of the variance of least squares: a law that promises less is not taken
+
+
+class Adjusted(NamedTuple):
+    """Counts, the method that made them and why, and what it learned.
+
+    `divisions` has the law by which each level below the root was divided, None for least
+    squares; `prior` is the cells' law as a prior.
+    """
+
+    counts: tuple[IntArray, ...]
+    method: str
+    reason: str = ""
+    divisions: tuple[Division | None, ...] = ()
+    prior: Fitted | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmpiricalBayes:
-    """Posterior means of all nodes, projected and rounded level by level.
+    """Posterior means of the children of every parent, moved to its count and rounded.
 
-    Cells learn from the cells with the same label of the level `pool`, or from all of them, unless
-    what they `learned` is given.
+    Nodes learn from those with the same label of the level `pool`, or from all of their level.
     """
 
     name: ClassVar[str] = "bayes"
     tie_key: int | None
     pool: str = ""
-    learned: Learned | None = None
 
     def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
-        learned = self.learned or learn(measurements, self.pool)
-        means, variances = posterior_moments(solve_tree(measurements, learned.prior))
-        return project_down(floors_of(measurements[0]), means, variances, tie_key=self.tie_key)
+        return self.adjusted(measurements).counts
+
+    def adjusted(self, measurements: Sequence[Measurements]) -> Adjusted:
+        """The counts, and what they were divided by."""
+        hierarchy, room = measurements[0].hierarchy, floors_of(measurements[0])
+        estimates, variances = upward(measurements)
+        counts = [room.root(np.rint(estimates[0]).astype(np.int64))]
+        taken: list[Division | None] = []
+        prior = None
+        for number in range(1, len(hierarchy.sizes)):
+            spread = np.maximum(variances[number], SMALLEST_VARIANCE)
+            level = Level(
+                measurements=measurements,
+                number=number,
+                sizes=counts[-1],
+                seen=observe(measurements, number, estimates[number], spread),
+                pool=self.pool,
+            )
+            candidates = list(divisions(level))
+            best = _worthwhile(candidates, level.seen, hierarchy.offsets[number - 1][:-1])
+            means = estimates[number] if best is None else best.means
+            if best is not None:
+                spread = np.maximum(best.variances, SMALLEST_VARIANCE)
+            counts.append(
+                share_level(room, number, counts[-1], means, spread, tie_key=self.tie_key)
+            )
+            taken.append(best)
+            published = [each for each in candidates if each.prior is not None]
+            if number == len(hierarchy.by) and published:
+                prior = max(published, key=lambda each: each.log_likelihood).prior
+        return Adjusted(counts=tuple(counts), method=self.name, divisions=tuple(taken), prior=prior)
 
 
-def solve_tree(measurements: Sequence[Measurements], prior: Prior) -> Solved:
-    """The posterior of every node given all noisy counts of all levels, to the digits of a mean."""
-    return solve(seen_by(measurements, prior, depth=DEPTH), edge=EDGE)
+def _worthwhile(
+    candidates: Sequence[Division], seen: Observations, first: IntArray
+) -> Division | None:
+    """The simplest law that no other clearly beats; none where least squares is about as good.
+
+    Clearly is by more than log n in twice the log-likelihood.
+    """
+    if not candidates:
+        return None
+    best, clear = candidates[0], log(seen.free.sum()) / 2
+    for each in candidates[1:]:
+        best = each if each.log_likelihood > best.log_likelihood + clear else best
+    noise = np.where(seen.free, seen.variances, 0.0)
+    promised = given_the_sum(np.where(seen.free, best.variances, 0.0), first)
+    worthwhile = promised < (1 - WORTHWHILE) * given_the_sum(noise, first)
+    return best if worthwhile and best.risk < float(noise.sum()) else None
 
 
-def posterior_moments(solved: Solved) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Mean and variance of every node, level by level."""
-    means, variances = [], []
-    for level in range(len(solved.hierarchy.sizes)):
-        moments = [_moments(laws) for laws in solved.marginals(level)]
-        means.append(np.concatenate([mean for mean, _ in moments]))
-        variances.append(np.concatenate([variance for _, variance in moments]))
-    return means, variances
-
-
-def _moments(laws: Laws) -> tuple[FloatArray, FloatArray]:
-    chances = laws.values / np.repeat(laws.sums(), laws.sizes)
-    offset = (laws.grid - laws.lows[laws.owners]).astype(np.float64)
-    mean = np.add.reduceat(chances * offset, laws.offsets[:-1])
-    square = np.add.reduceat(chances * (offset - mean[laws.owners]) ** 2, laws.offsets[:-1])
-    return np.asarray(laws.lows + mean, dtype=np.float64), square
+def given_the_sum(variances: FloatArray, first: IntArray) -> float:
+    """The sum of the variances of independent values once the sum of each family is known."""
+    whole, squares = np.add.reduceat(variances, first), np.add.reduceat(variances**2, first)
+    return float((whole - squares / np.where(whole > 0, whole, 1.0)).sum())

@@ -1,134 +1,238 @@
-"""Learning a prior from noisy counts: which of the fitted ones explains a table best."""
+"""What the nodes of a level can learn from each other: which law explains them best.
 
-from collections.abc import Sequence
+Each law says how a parent's count is divided among its children; how large it is was settled
+above. The laws are compared by how probable they make noisy counts that they were not fitted to.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
-from countwise.adjust.cellprior import Fit, fit_cells
+from countwise.adjust.cellprior import Blocks, CellPrior, resolved_blocks
 from countwise.adjust.fitted import Fitted, PooledPrior, SharePrior, pools_of
-from countwise.adjust.shareprior import expected_counts, fit_spread, grades_of
-from countwise.arrays import BoolArray, FloatArray
+from countwise.adjust.jamesstein import fit_evenness
+from countwise.adjust.leastsquares import own_estimate
+from countwise.adjust.mixture import (
+    Learner,
+    held_out,
+    maximise,
+    moments_in_parts,
+    taught,
+)
+from countwise.adjust.observations import ROUNDING, Observations
+from countwise.adjust.shareprior import Scatter, Spread, expected_counts, grades_of
+from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
 
-FEWEST_CELLS = 30  # a pool smaller than this learns from all cells instead
-ROUNDING = 1 / 12  # variance of a whole number taken as any
-FEWEST_PARENTS = 8  # below which a label must occur for its share elsewhere to say something
+FEWEST_NODES = 30  # a pool smaller than this learns from all nodes instead
+WIDEST = 60  # standard deviations above the largest value that a count of any size can have
+
+Moments = tuple[FloatArray, FloatArray]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    """A fitted prior, its log-likelihood of the noisy cells, and why it was chosen."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Division:
+    """A law of the children's shares: moments of every node, and how well it explains them.
 
-    prior: Fitted
-    log_likelihood: float
-    reason: str
-
-
-def learn(measurements: Sequence[Measurements], pool: str) -> Learned:
-    """The prior under which the noisy cells are most probable, of those the tree allows."""
-    sharpest = min(measurements, key=lambda each: each.laws[-1].variance)
-    plain = _pooled(sharpest, pool)
-    if not _labels_recur(sharpest):
-        return plain
-    shares = _shares(measurements, sharpest, pool)
-    gain = shares.log_likelihood - plain.log_likelihood
-    return shares if gain > 0 else plain
-
-
-def _labels_recur(measured: Measurements) -> bool:
-    hierarchy = measured.hierarchy
-    if len(hierarchy.by) < 2:
-        return False
-    free = measured.protected(len(hierarchy.by))
-    times = np.bincount(hierarchy.codes[-1][free], minlength=len(hierarchy.labels[-1]))
-    return bool(times[times > 0].min() >= FEWEST_PARENTS)
-
-
-def _pooled(measured: Measurements, pool: str) -> Learned:
-    """One distribution for each pool, empty rather than small where that explains as much."""
-    members, names = pools_of(measured.hierarchy, pool)
-    free = measured.protected(len(measured.hierarchy.by))
-    sizes = np.bincount(members[free], minlength=len(names))
-    large = sizes >= FEWEST_CELLS
-    groups = [_Group(measured, free & (members == i), None) for i in np.flatnonzero(large)]
-    small = free & ~large[members]
-    if not large.all():
-        groups.append(_Group(measured, free if free.any() else ~free, small))
-    _prefer_emptiness(measured, groups)
-    priors = [group.fit.prior for group in groups]
-    which = np.where(large, np.cumsum(large) - 1, len(groups) - 1)
-    prior = PooledPrior(
-        level=pool, names=names, pools=tuple(priors[i] for i in which), members=members
-    )
-    logs = sum(float(group.of_cells(group.fit.logs).sum()) for group in groups)
-    return Learned(prior=prior, log_likelihood=logs, reason=prior.words())
-
-
-class _Group:
-    """Cells that share a fit: those it was made from, or some of them."""
-
-    def __init__(self, measured: Measurements, taught: BoolArray, cells: BoolArray | None) -> None:
-        self.taught, self.cells = taught, taught if cells is None else cells
-        self.fit, self.sparse, self.price = fit_cells(measured.noisy[-1][taught], measured.laws[-1])
-
-    def of_cells(self, values: FloatArray) -> FloatArray:
-        """Of values of those it was made from, the cells' own."""
-        return values[self.cells[self.taught]]
-
-    def laid(self, moments: tuple[FloatArray, FloatArray], fit: Fit) -> None:
-        """Write what a fit makes of the cells into arrays of all cells."""
-        moments[0][self.cells] = self.of_cells(fit.means)
-        moments[1][self.cells] = self.of_cells(fit.variances)
-
-
-def _prefer_emptiness(measured: Measurements, groups: list[_Group]) -> None:
-    """Take the sparse fit of a group where cells and parents together do not speak against it.
-
-    What the parents say is the likelihood of their noisy counts around the sum of their cells,
-    taken as normal.
+    `risk` is the squared error to expect of the means; of a law with many unknowns it is
+    estimated without trust in the law.
+    `prior` is the law as a prior of the nodes, where it is one that can be published.
     """
-    moments = measured.noisy[-1].astype(np.float64), np.zeros(measured.hierarchy.cells)
-    for group in groups:
-        group.laid(moments, group.fit)
-    said = _log_parents(measured, moments)
-    for group in groups:
-        if group.sparse is None:
-            continue
-        trial = moments[0].copy(), moments[1].copy()
-        group.laid(trial, group.sparse)
-        then = _log_parents(measured, trial)
-        lost = group.of_cells(group.fit.logs - group.sparse.logs).sum() + said - then
-        if 2 * lost < group.price:
-            group.fit, moments, said = group.sparse, trial, then
+
+    words: str
+    log_likelihood: float
+    risk: float
+    means: FloatArray
+    variances: FloatArray
+    prior: Fitted | None = None
 
 
-def _log_parents(measured: Measurements, moments: tuple[FloatArray, FloatArray]) -> float:
-    """log-likelihood of the noisy counts of the cells' parents."""
-    first = measured.hierarchy.offsets[-1][:-1]
-    mean, variance = (np.add.reduceat(each, first) for each in moments)
-    own = np.where(measured.protected(-2), measured.laws[-2].variance, 0.0)
-    spread = variance + own + ROUNDING
-    return float(-(np.log(spread) + (measured.noisy[-2] - mean) ** 2 / spread).sum() / 2)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Level:
+    """A level whose nodes' parents have their counts already."""
+
+    measurements: Sequence[Measurements]
+    number: int
+    sizes: IntArray
+    seen: Observations
+    pool: str
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Names of the levels down to this one."""
+        return self.measurements[0].hierarchy.by[: self.number]
+
+    def named(self, pool: str) -> str:
+        """A level of this name or none, where it lies below."""
+        return pool if pool in self.by else ""
+
+    def pools(self, name: str) -> tuple[IntArray, tuple[str, ...]]:
+        """The pool of each node by its label of a level, one pool where that lies below."""
+        hierarchy = self.measurements[0].hierarchy.above(self.number)
+        return pools_of(hierarchy, self.named(name))
 
 
-def _shares(measurements: Sequence[Measurements], cells: Measurements, pool: str) -> Learned:
-    """Expected counts from parents and shares, and the scatter of each pool around them."""
-    hierarchy, law = cells.hierarchy, cells.laws[-1]
-    level = pool or hierarchy.by[-1]
-    members, names = pools_of(hierarchy, level)
-    free, noisy = cells.protected(len(hierarchy.by)), cells.noisy[-1]
-    grades = grades_of(expected_counts(measurements, cells))
-    top = int(max(noisy.max(), 0) + 60 * law.scale) + 1
-    logs, pools, everyone = 0.0, [], None
-    for i in range(len(names)):
-        mine: BoolArray = free & (members == i)
-        if int(mine.sum()) >= FEWEST_CELLS:
-            spread, reached = fit_spread(noisy[mine], grades[mine], law, top=top)
-        else:
-            everyone = everyone or fit_spread(noisy[free], grades[free], law, top=top)
-            spread, reached = everyone[0], everyone[1] * float(mine.sum() / free.sum())
-        pools.append(spread)
-        logs += reached
-    prior = SharePrior(level=level, names=names, pools=tuple(pools), members=members, grades=grades)
-    return Learned(prior=prior, log_likelihood=logs, reason=prior.words())
+def divisions(level: Level) -> Iterator[Division]:
+    """Every law that the level's nodes are enough for, simple ones first."""
+    hierarchy = level.measurements[0].hierarchy
+    even = fit_evenness(hierarchy, level.number, level.sizes, level.seen)
+    if even is not None:
+        means, variances = even.moments(level.seen)
+        yield Division(
+            words="what children of a parent have in common",
+            log_likelihood=even.log_likelihood,
+            risk=float(variances[level.seen.free].sum()),
+            means=means,
+            variances=variances,
+        )
+    if int(level.seen.free.sum()) >= FEWEST_NODES:
+        yield of_blocks(level)
+        if level.number > 1:
+            yield of_shares(level)
+
+
+def of_blocks(level: Level) -> Division:
+    """One distribution for each pool, empty rather than small where that explains as much.
+
+    What the parents say is the likelihood of their own noisy counts around the sum of their
+    children, taken as normal: emptiness must not lose what they know.
+    """
+    members, names = level.pools(level.pool)
+    priors: list[CellPrior] = []
+    which = np.zeros(len(names), dtype=np.int64)
+    total, risk = 0.0, 0.0
+    moments = level.seen.estimates.copy(), level.seen.variances.copy()
+    for pool in _pools(level, members, len(names)):
+        blocks = resolved_blocks(level.seen, pool.taught)
+        fits = [_fit(blocks, pool, learner) for learner in (maximise, blocks.sparse)]
+        full, sparse = fits
+        scores = [fit.log_likelihood + _log_parents(level, pool, fit, moments) for fit in fits]
+        fit = sparse if 2 * (scores[0] - scores[1]) < log(len(pool.taught)) else full
+        moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
+        total, risk = total + fit.log_likelihood, risk + fit.risk
+        which[pool.numbers] = len(priors)
+        priors.append(blocks.prior(fit.weights))
+    return Division(
+        words="what counts are usual among all",
+        log_likelihood=total,
+        risk=risk,
+        means=moments[0],
+        variances=moments[1],
+        prior=PooledPrior(
+            level=level.named(level.pool),
+            names=names,
+            pools=tuple(priors[i] for i in which),
+            members=members,
+        ),
+    )
+
+
+def of_shares(level: Level) -> Division:
+    """Expected counts from parents and shares, and the scatter of each pool around them.
+
+    Labels scatter each in their own way where that explains more.
+    """
+    pooled = _of_shares(level, level.pool)
+    apart = level.by[-1]
+    if level.pool:
+        return pooled
+    each = _of_shares(level, apart)
+    return each if each.log_likelihood > pooled.log_likelihood else pooled
+
+
+def _of_shares(level: Level, name: str) -> Division:
+    hierarchy, seen = level.measurements[0].hierarchy, level.seen
+    members, names = level.pools(name)
+    expected = expected_counts(hierarchy, level.number, level.sizes, seen)
+    wide = max(law.variance for law in seen.laws) ** 0.5
+    top = int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
+    scatter = Scatter(seen=seen, grades=grades_of(expected), top=top)
+    spreads: list[Spread] = []
+    which = np.zeros(len(names), dtype=np.int64)
+    total, risk = 0.0, 0.0
+    moments = seen.estimates.copy(), seen.variances.copy()
+    for pool in _pools(level, members, len(names)):
+        fit = _fit(scatter, pool, maximise)
+        moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
+        total, risk = total + fit.log_likelihood, risk + fit.risk
+        which[pool.numbers] = len(spreads)
+        spreads.append(Spread(weights=fit.weights, top=top))
+    return Division(
+        words="shares of the same labels nearby",
+        log_likelihood=total,
+        risk=risk,
+        means=moments[0],
+        variances=moments[1],
+        prior=SharePrior(
+            level=level.named(name),
+            names=names,
+            pools=tuple(spreads[i] for i in which),
+            members=members,
+            grades=scatter.grades,
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Pool:
+    """Nodes of some pools, by the pools' numbers, and those that they learn from."""
+
+    numbers: IntArray
+    nodes: IntArray
+    taught: IntArray
+
+
+def _pools(level: Level, members: IntArray, count: int) -> Iterator[_Pool]:
+    """Large pools, which learn from themselves; the small ones together, which learn from all."""
+    nodes = np.flatnonzero(level.seen.free)
+    large = np.bincount(members[nodes], minlength=count) >= FEWEST_NODES
+    for number in np.flatnonzero(large):
+        mine = nodes[members[nodes] == number]
+        yield _Pool(numbers=np.array([number]), nodes=mine, taught=taught(mine))
+    if not large.all():
+        rest = nodes[~large[members[nodes]]]
+        yield _Pool(numbers=np.flatnonzero(~large), nodes=rest, taught=taught(nodes))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Fit:
+    weights: FloatArray
+    log_likelihood: float
+    risk: float
+    means: FloatArray
+    variances: FloatArray
+
+
+def _fit(model: Blocks | Scatter, pool: _Pool, learner: Learner) -> _Fit:
+    """Weights learned from a pool's teachers, and what they make of its nodes."""
+    _, first, row = np.unique(model.keys(pool.taught), return_index=True, return_inverse=True)
+    components, seen = model.components(pool.taught[first]), model.seen
+    weights = learner(components.likelihood, np.bincount(row).astype(np.float64))
+    held, part = held_out(components, row, learner), len(pool.nodes) / len(pool.taught)
+    risk = seen.risk(pool.taught, held.means, held.variances)
+    if not len(pool.nodes):
+        none = np.empty(0)
+        return _Fit(weights=weights, log_likelihood=0.0, risk=0.0, means=none, variances=none)
+    _, first, row = np.unique(model.keys(pool.nodes), return_index=True, return_inverse=True)
+    means, variances = moments_in_parts(model.components, weights, pool.nodes[first])
+    return _Fit(
+        weights=weights,
+        log_likelihood=held.log_likelihood * part,
+        risk=risk * part,
+        means=means[row],
+        variances=variances[row],
+    )
+
+
+def _log_parents(level: Level, pool: _Pool, fit: _Fit, moments: Moments) -> float:
+    """log-likelihood of the parents' own noisy counts around the sums of their children."""
+    means, variances = moments[0].copy(), moments[1].copy()
+    means[pool.nodes], variances[pool.nodes] = fit.means, fit.variances
+    hierarchy = level.measurements[0].hierarchy
+    first = hierarchy.offsets[level.number - 1][:-1]
+    own, noise = own_estimate(level.measurements, level.number - 1)
+    spread = np.add.reduceat(variances, first) + noise + ROUNDING
+    apart = (own - np.add.reduceat(means, first)) ** 2 / spread
+    return float(-(np.log(spread) + apart).sum() / 2)

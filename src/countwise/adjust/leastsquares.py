@@ -49,11 +49,26 @@ def project_down(
     """
     counts = [room.root(np.rint(estimates[0]).astype(np.int64))]
     for level in range(1, len(room.hierarchy.sizes)):
-        order = ranks(room.hierarchy, level, tie_key)
         spread = np.maximum(variances[level], SMALLEST_VARIANCE)
-        above = room.above(level, estimates[level])
-        counts.append(room.share(level, counts[-1], _project_level, above, spread, order))
+        counts.append(
+            share_level(room, level, counts[-1], estimates[level], spread, tie_key=tie_key)
+        )
     return tuple(counts)
+
+
+def share_level(
+    room: Floors,
+    level: int,
+    parents: IntArray,
+    estimates: FloatArray,
+    variances: FloatArray,
+    *,
+    tie_key: int | None,
+) -> IntArray:
+    """Whole counts of a level nearest to the estimates, given those of its parents."""
+    order = ranks(room.hierarchy, level, tie_key)
+    above = room.above(level, estimates)
+    return room.share(level, parents, _project_level, above, variances, order)
 
 
 def _project_level(
@@ -105,3 +120,19 @@ def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[Floa
     )
     protected = measurements[0].protected(level)
     return np.asarray(estimate), np.where(protected, 1 / total, SMALLEST_VARIANCE)
+
+
+def fitted_variances(measured: Measurements) -> list[float]:
+    """Mean variance of each level's least-squares estimates; it depends on no count.
+
+    Downwards, a child's estimate is moved by its share of what its parent's has more than the sum
+    of the children's.
+    """
+    hierarchy = measured.hierarchy
+    _, upwards = upward([measured])
+    fitted = [upwards[0]]
+    for level in range(1, len(upwards)):
+        own, first = upwards[level], hierarchy.offsets[level - 1][:-1]
+        share = own / np.add.reduceat(own, first)[hierarchy.parents(level)]
+        fitted.append(own * (1 - share) + share**2 * fitted[-1][hierarchy.parents(level)])
+    return [float(each.mean()) for each in fitted]

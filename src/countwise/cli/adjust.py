@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from countwise.adjust.auto import Auto
+from countwise.adjust.auto import adjusted
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
 from countwise.cli import options
@@ -64,6 +64,10 @@ def adjust(
     refuse_existing(file, overwrite=overwrite)
     columns = [name.partition("@") for name in noisy or ["noisy"]]
     unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
+    # Noise that was drawn elsewhere has the law that is said, or the plainest.
+    if plan_file is None:
+        plain = "geometric" if rho is None else "gaussian"
+        flags |= {"split": split or "even", "mechanism": mechanism or plain}
     plans = [options.make_plan(plan_file, flags | {unit: own or loss}) for _, _, own in columns]
     used, reason = method, ""
     tie_key = secrets.randbits(64) if plans[0].ties == "random" else None
@@ -79,10 +83,9 @@ def adjust(
             counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
         else:
             adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
-            if isinstance(adjustment, Auto):
-                adjustment, reason = adjustment.chosen(measurements)
-            used = plans[0].adjust if not reason else adjustment.name
-            counts = adjustment(measurements)
+            made = adjusted(adjustment, measurements)
+            counts, reason = made.counts, made.reason
+            used = made.method if reason else plans[0].adjust
             check_counts(hierarchy, counts)
         tell("writing")
         frame = stacked(hierarchy, count=counts)

@@ -159,7 +159,7 @@ class _Sampler:
         }
 
     def _shared(self) -> list[tuple[IntArray, IntArray]]:
-        """For every parent, how many of its children are not exact, and what the exact ones count."""
+        """For every parent, how many children are not exact, and what the exact ones count."""
         found = []
         for level, offsets in enumerate(self.hierarchy.offsets, start=1):
             exact = self.noise[level].variances() == 0.0

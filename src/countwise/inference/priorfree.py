@@ -1,4 +1,4 @@
-"""Ranges that need no prior, and a posterior with one for what is said about many counts at once."""
+"""Ranges that need no prior, and a posterior with one for statements about many counts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ class PriorFree(Posterior):
         return Probability(min(share, 1.0), prior=self.prior)
 
     def _linear(self, linear: Linear) -> Law | None:
-        """The law of a sum of multiples, times what makes them whole; None of three nodes or more."""
+        """The law of a sum of multiples, times what makes them whole; None of many nodes."""
         scale, nodes = linear.scale, list(linear.terms)
         multiples = [int(linear.terms[node] * scale) for node in nodes]
         constant = int(linear.constant * scale)

@@ -1,12 +1,8 @@
 """A release from a confidential table and a plan."""
 
-from dataclasses import replace
-
 import numpy as np
 
-from countwise.adjust.auto import Auto
-from countwise.adjust.bayes import EmpiricalBayes
-from countwise.adjust.learning import learn
+from countwise.adjust.auto import adjusted
 from countwise.arrays import frozen
 from countwise.privacy import entropy
 from countwise.progress import Tell, silent
@@ -19,6 +15,7 @@ from countwise.tables.confidential import Confidential
 
 def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
     """Measure the table with the plan's noise and adjust the result."""
+    plan = plan.settled(table.hierarchy)
     budget = plan.budget(table.hierarchy)
     tell("drawing noise")
     measurements = measure(table, budget, noise=plan.noise)
@@ -26,24 +23,17 @@ def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
     tie_key = entropy.word() if plan.ties == "random" else None
     # The adjustment's own randomness protects no one: it is keyed afresh, not seeded.
     rng = np.random.default_rng([entropy.word() for _ in range(4)])
-    adjustment, prior, reason = plan.adjustment(tie_key=tie_key, rng=rng), None, ""
-    if isinstance(adjustment, Auto):
-        tell("choosing the adjustment")
-        adjustment, reason = adjustment.chosen([measurements])
-    if isinstance(adjustment, EmpiricalBayes):
-        learned = learn([measurements], plan.pool)
-        adjustment, prior = replace(adjustment, learned=learned), learned.prior
-    counts = adjustment([measurements])
-    check_counts(table.hierarchy, counts)
+    made = adjusted(plan.adjustment(tie_key=tie_key, rng=rng), [measurements])
+    check_counts(table.hierarchy, made.counts)
     tell("finding ranges")
     return Release(
         plan=plan,
         budget=budget,
         measurements=measurements,
-        counts=tuple(frozen(each) for each in counts),
+        counts=tuple(frozen(each) for each in made.counts),
         tie_key=tie_key,
-        method=plan.adjust if plan.adjust != "auto" else adjustment.name,
-        reason=reason,
-        prior=prior,
+        method=plan.adjust if plan.adjust != "auto" else made.method,
+        reason=made.reason,
+        prior=made.prior,
         ranges=ranges_of(measurements),
     )

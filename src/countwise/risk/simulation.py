@@ -6,7 +6,6 @@ from math import expm1
 
 import numpy as np
 
-from countwise.adjust.auto import Auto
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.joint import joint_noise
@@ -69,22 +68,15 @@ def expected_errors(
     rng: np.random.Generator,
     tell: Callable[[int], None] = lambda _: None,
 ) -> list[LevelError]:
-    """Errors of repeated releases of stand-in counts, level by level.
-
-    Where the plan leaves the adjustment open, that of the first release is taken for all.
-    """
+    """Errors of repeated releases of stand-in counts, level by level."""
     budget = plan.budget(hierarchy)
     true = hierarchy.sums(cells)
-    settled: Adjustment | None = None
     before: list[list[FloatArray]] = [[] for _ in true]
     after: list[list[FloatArray]] = [[] for _ in true]
     for repetition in range(repetitions):
         tell(repetition)
         measurements = simulate_measurements(hierarchy, true, budget, rng=rng)
-        adjustment = settled or simulated_adjustment(plan, rng=rng)
-        if isinstance(adjustment, Auto):
-            settled = adjustment = adjustment.chosen([measurements]).adjustment
-        counts = adjustment([measurements])
+        counts = simulated_adjustment(plan, rng=rng)([measurements])
         for level, count in enumerate(true):
             before[level].append(np.abs(measurements.noisy[level] - count))
             after[level].append(np.abs(counts[level] - count))

@@ -66,7 +66,7 @@ class FreeLaws(Protocol):
 def free_laws(
     measurements: Sequence[Measurements], *, seconds: float = SECONDS, tell: Tell = silent
 ) -> FreeLaws:
-    """By exact messages where these take no more than about so many seconds, else the normal way."""
+    """By exact messages where these take about so many seconds or less, else the normal way."""
     check_exact(measurements[0].hierarchy, measurements[0].noisy, known(measurements[0]))
     time, memory = cost(measurements)
     if time <= seconds and memory <= MOST_BYTES:

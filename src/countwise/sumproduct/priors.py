@@ -4,7 +4,7 @@ A prior is a product over cells times a function of the grand total, which is wh
 can couple: p(N_1, …, N_S) ∝ Π_s c_s(N_s) · t(ΣN). Logarithms are up to a constant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -354,6 +354,13 @@ def shown(value: float | Sequence[float]) -> str:
     return f"{value:g}" if isinstance(value, int | float) else "of each cell"
 
 
+TO_AN_END: dict[str, Callable[[Uniform], Prior]] = {
+    "uniform": lambda uniform: uniform,
+    "compositions": Compositions,
+    "nested": NestedCompositions,
+}
+
+
 def read_prior(text: str) -> Prior:
     """A prior as written on the command line: uniform:100, poisson:3, compositions, …"""
     kind, _, rest = text.strip().partition(":")
@@ -361,10 +368,8 @@ def read_prior(text: str) -> Prior:
         numbers = [float(part) for part in rest.split(",") if part]
         if kind == "none" and not rest:
             return Free()
-        if kind == "nested":
-            return NestedCompositions(Uniform(int(rest) if rest else None))
-        if kind == "uniform":
-            return Uniform(int(rest) if rest else None)
+        if kind in TO_AN_END:
+            return TO_AN_END[kind](Uniform(int(rest) if rest else None))
         if kind == "poisson":
             return Poisson(numbers[0] if len(numbers) == 1 else numbers)
         if kind == "negative-binomial":
@@ -374,15 +379,12 @@ def read_prior(text: str) -> Prior:
                     "in negative-binomial:3,0.5."
                 )
             return NegativeBinomial(*numbers)
-        if kind == "pmf":
-            return Pmf(numbers)
-        if kind == "compositions":
-            return Compositions(Uniform(int(rest) if rest else None))
-        if kind == "shares":
-            return Shares(numbers)
+        if kind in ("pmf", "shares"):
+            return Pmf(numbers) if kind == "pmf" else Shares(numbers)
     except (ValueError, IndexError):
         pass
     raise InputError(
-        f"prior {text!r} is not one of none, nested, nested:1000, uniform, uniform:1000, poisson:3, negative-binomial:3,0.5 "
-        "(mean, size), pmf:0.5,0.3,0.2, compositions, compositions:1000, shares:0.4,0.6."
+        f"prior {text!r} is not one of none, nested, nested:1000, uniform, uniform:1000, "
+        "poisson:3, negative-binomial:3,0.5 (mean, size), pmf:0.5,0.3,0.2, compositions, "
+        "compositions:1000, shares:0.4,0.6."
     )
