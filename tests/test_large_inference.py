@@ -34,7 +34,8 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hierarchy, _ = build(pl.DataFrame(rows, schema=list(BY), orient="row"))
     cells = rng.negative_binomial(0.5, 0.05, hierarchy.cells)
     folder = tmp_path_factory.mktemp("large") / "release"
-    cw.release(Confidential(hierarchy, cells), cw.Plan(epsilon=2, by=BY)).save(folder)
+    plan = cw.Plan(epsilon=2, by=BY, split="even", mechanism="geometric")
+    cw.release(Confidential(hierarchy, cells), plan).save(folder)
     return folder
 
 
@@ -43,7 +44,7 @@ def rows(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(names).cast(pl.String)).sort(names)
 
 
-@pytest.mark.parametrize("prior", ["uniform", "uniform:40", "poisson:8", "compositions"])
+@pytest.mark.parametrize("prior", ["none", "nested", "uniform", "uniform:40", "poisson:8", "compositions"])
 @pytest.mark.parametrize("most", [10, 30])
 def test_pieces_say_what_the_whole_says(
     released: Path, prior: str, most: int, tmp_path: Path
@@ -64,9 +65,8 @@ def test_pieces_say_what_the_whole_says(
 def test_windows_grow_where_parts_and_totals_disagree(tmp_path: Path) -> None:
     """A total far from the sum of its parts: the posterior lies where no window was at first."""
     hierarchy, _ = build(pl.DataFrame({"a": ["x", "x", "y", "y"], "b": ["1", "2", "1", "2"]}))
-    release = cw.release(
-        Confidential(hierarchy, np.array([5, 5, 5, 5])), cw.Plan(epsilon=30, by=("a", "b"))
-    )
+    plan = cw.Plan(epsilon=30, by=("a", "b"), split="even", mechanism="geometric")
+    release = cw.release(Confidential(hierarchy, np.array([5, 5, 5, 5])), plan)
     noisy = (np.array([29]), np.array([19, 10]), np.array([5, 5, 5, 5]))
     measurements = replace(release.measurements, noisy=noisy)
     replace(release, measurements=measurements).save(tmp_path / "release")

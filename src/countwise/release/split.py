@@ -18,9 +18,10 @@ from countwise.arrays import FloatArray
 LEAST_SHARE = 0.02  # every level keeps a noisy count of its own that is of some use
 GRAIN = 1000  # shares are whole numbers of thousandths
 
+STEEPEST = 150.0  # beyond it the variance of a noise, and of a mean of two, is lost in rounding
 VARIANCES = {  # of the noise of each mechanism at a scale
-    "geometric": lambda scale: 0.5 / np.sinh(0.5 / scale) ** 2,
-    "joint": lambda scale: 0.5 / np.sinh(0.5 / scale) ** 2,
+    "geometric": lambda scale: 0.5 / np.sinh(min(0.5 / scale, STEEPEST)) ** 2,
+    "joint": lambda scale: 0.5 / np.sinh(min(0.5 / scale, STEEPEST)) ** 2,
     "laplace": lambda scale: 2 * scale**2 + 1 / 12,
     "gaussian": lambda scale: scale**2,
 }
