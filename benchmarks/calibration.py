@@ -30,7 +30,8 @@ def main() -> None:
             start, worlds = perf_counter(), few * chosen.times
             found = coverage(route, shape, worlds, SETTINGS[setting])
             print(
-                f"{route:12} {setting:6} {shape!s:10} worlds {worlds:5}  covers {100 * found.found:6.2f}%  "
+                f"{route:12} {setting:6} {shape!s:10} worlds {worlds:5}  "
+                f"covers {100 * found.found:6.2f}%  "
                 f"promises {100 * found.promised:6.2f}%  off {100 * found.more:+.2f} points "
                 f"± {100 * found.error:.2f}  ({perf_counter() - start:.0f} s)",
                 flush=True,

@@ -58,7 +58,7 @@ TABLES = (
 def coverage(
     hierarchy: Hierarchy, cells: IntArray, scale: int, releases: int, rng: np.random.Generator
 ) -> list[tuple[str, str, FloatArray]]:
-    """For every level and size: holds, promise, width, holds and width by the normal; and judged."""
+    """For every level and size: holds, promise, width, these by the normal; and judged."""
     law, true = Geometric(scale=Fraction(scale)), hierarchy.sums(cells)
     found = {(d, s): np.zeros(6) for d in range(len(true)) for s in range(len(SIZES))}
     for _ in range(releases):
@@ -93,7 +93,9 @@ def main() -> None:
     asked = ArgumentParser(description=__doc__)
     asked.add_argument("--releases", type=int, default=20)
     chosen = asked.parse_args()
-    print("| table | level | true count | holds | promises | width | normal: holds | width | judged |")
+    print(
+        "| table | level | true count | holds | promises | width | normal: holds | width | judged |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for name, hierarchy, make, scale in TABLES:
         rng = np.random.default_rng(len(name))
@@ -102,8 +104,8 @@ def main() -> None:
             holds, promise, width, near, near_width, judged = sums
             print(
                 f"| {name} | {level} | {size} | {100 * holds / judged:.1f} | "
-                f"{100 * promise / judged:.1f} | {width / judged:.1f} | {100 * near / judged:.1f} | "
-                f"{near_width / judged:.1f} | {judged:,.0f} |",
+                f"{100 * promise / judged:.1f} | {width / judged:.1f} | "
+                f"{100 * near / judged:.1f} | {near_width / judged:.1f} | {judged:,.0f} |",
                 flush=True,
             )
 

@@ -2,8 +2,9 @@
 
 A 95% interval of whole numbers holds at least 95%, and says how much: coverage must agree with
 that to one point, for every route and shape, in so many worlds that a point is three standard
-errors. Without a prior it may be more, as counts near zero are cut to zero, and not less. Truths, noise and adjustments come from the code that makes releases, and the worlds are
-always the same ones; `benchmarks/calibration.py` prints the figures, also of more worlds.
+errors. Without a prior it may be more, as counts near zero are cut to zero, and not less. Truths,
+noise and adjustments come from the code that makes releases, and the worlds are always the same
+ones; `benchmarks/calibration.py` prints the figures, also of more worlds.
 """
 
 from fractions import Fraction

@@ -18,6 +18,7 @@ from countwise.sumproduct.certain import BOUNDLESS, least_and_most
 from countwise.sumproduct.free import ByMessages, ByNormal, FreeLaws, by_shifts, free_laws
 from countwise.sumproduct.measured import seen_by
 from countwise.sumproduct.priors import Free
+from countwise.sumproduct.summaries import summarise
 from countwise.sumproduct.tree import solve
 from countwise.tables.hierarchy import Hierarchy
 
@@ -258,3 +259,27 @@ def test_counts_that_no_message_can_join_still_have_ranges() -> None:
     gaussian = DiscreteGaussian(scale=Fraction(1))
     post = cw.infer_measurements([measured(flat(2), [gaussian, gaussian], [[205], [2, 3]])])
     assert 60 < post.node("total").mean < 140
+
+
+def test_very_wide_noise_is_told_in_units() -> None:
+    """Within 1/256 of the scale of what single counts say; and soon, however wide."""
+    law = Geometric(scale=Fraction(600))
+    seen = measured(tree(2, 2), [law] * 3, [[1300], [-300, 2200], [20, 400, 1300, -80]])
+    found, single = free_laws([seen]), by_shifts(seen)
+    assert "units of 2" in found.how
+    assert not found.exact
+    for level in range(3):
+        mine = found.summaries(level, 0.95, "highest")
+        truth = [summarise(laws) for laws in single.laws(level)]
+        for name in ("mean", "sd", "lower", "upper"):
+            whole = np.concatenate([getattr(each, name) for each in truth])
+            assert np.abs(getattr(mine, name) - whole).max() < 12
+    low, chances = found.law(2, 0)
+    assert low == 0
+    assert (chances / chances.sum()) @ np.arange(len(chances)) == pytest.approx(
+        found.summaries(2, 0.95, "highest").mean[0], abs=8
+    )
+    law = Geometric(scale=Fraction(2_000_000))
+    post = cw.infer_measurements([measured(flat(2), [law] * 2, [[10**6], [-(10**6), 3 * 10**6]])])
+    assert post.summaries(1).upper[1] > 3 * 10**6
+    assert post.node("total").mean == pytest.approx(post.summaries(0).mean[0], rel=1e-3)

@@ -19,7 +19,7 @@ from countwise.sumproduct.families import EDGE
 from countwise.sumproduct.free import FreeLaws
 from countwise.sumproduct.measured import Measured
 from countwise.sumproduct.priors import Prior
-from countwise.sumproduct.summaries import Law, Summaries, summarise
+from countwise.sumproduct.summaries import Law, Summaries, check_interval
 from countwise.sumproduct.tree import Solved, solve
 from countwise.tables.hierarchy import Hierarchy
 
@@ -61,10 +61,8 @@ class PriorFree(Posterior):
         self, level: int, *, probability: float = 0.95, interval: str = "highest"
     ) -> Summaries:
         """Mean, mode, deviation and interval of every node of a level."""
-        parts = [
-            summarise(laws, level=probability, interval=interval) for laws in self.free.laws(level)
-        ]
-        return Summaries(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        check_interval(probability, interval)
+        return self.free.summaries(level, probability, interval)
 
     def law(self, expression: str, *, rng: np.random.Generator | None = None) -> Law:
         """The law of a sum such as "A + B", without a prior where it is about one or two nodes."""

@@ -149,7 +149,7 @@ def _prior_free(
 ) -> Posterior:
     """Every count by itself without a prior; what is asked of many together with one."""
     free = free_laws(measurements, tell=tell)
-    how = "exact" if free.exact else "own noise exact, all else as a normal"
+    how = free.how
     return PriorFree(
         released=released,
         route=f"published noisy counts, {how}",

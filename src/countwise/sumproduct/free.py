@@ -27,8 +27,9 @@ from countwise.sumproduct.measured import measured, seen_by
 from countwise.sumproduct.noise import Noise, node_noise, reach
 from countwise.sumproduct.normal import Normal, own_values, rests
 from countwise.sumproduct.priors import Free
-from countwise.sumproduct.summaries import highest_ranges
+from countwise.sumproduct.summaries import Summaries, highest_ranges, summarise
 from countwise.sumproduct.tree import Solved, solve
+from countwise.sumproduct.units import Coarse, in_units, unit_of
 from countwise.tables.hierarchy import Hierarchy
 
 DEPTH = 32.0  # windows end where a factor is exp(-32) of its largest value
@@ -42,7 +43,12 @@ class FreeLaws(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether all of it was computed."""
+        """Whether all of it was computed, in single counts."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """The same in words."""
         ...
 
     @property
@@ -50,12 +56,12 @@ class FreeLaws(Protocol):
         """The tree."""
         ...
 
-    def laws(self, level: int) -> Iterator[Laws]:
-        """The laws of the nodes of a level, chunk after chunk."""
-        ...
-
     def law(self, level: int, place: int) -> tuple[int, FloatArray]:
         """The lowest count and the law of one node."""
+        ...
+
+    def summaries(self, level: int, probability: float, interval: str) -> Summaries:
+        """Mean, mode, deviation and interval of every node of a level."""
         ...
 
     def ranges(self, level: int, probability: float) -> tuple[IntArray, IntArray]:
@@ -68,6 +74,10 @@ def free_laws(
 ) -> FreeLaws:
     """By exact messages where these take about so many seconds or less, else the normal way."""
     check_exact(measurements[0].hierarchy, measurements[0].noisy, known(measurements[0]))
+    unit = unit_of(measurements)
+    if unit > 1:
+        seen = [in_units(each, unit) for each in measurements]
+        return InUnits(inner=free_laws(seen, seconds=seconds, tell=tell), units=Coarse(unit=unit))
     time, memory = cost(measurements)
     if time <= seconds and memory <= MOST_BYTES:
         tell("passing messages")
@@ -145,6 +155,11 @@ class _Bounded:
         lows, highs = zip(*found, strict=True)
         return np.concatenate(lows), np.concatenate(highs)
 
+    def summaries(self, level: int, probability: float, interval: str) -> Summaries:
+        """Mean, mode, deviation and interval of every node of a level."""
+        parts = [summarise(laws, level=probability, interval=interval) for laws in self.laws(level)]
+        return Summaries(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
     def cut(self, level: int, parts: Iterator[Laws]) -> Iterator[Laws]:
         """Laws of all nodes of a level, cut to what these can count."""
         least, most = self.bounds
@@ -161,6 +176,7 @@ class ByMessages(_Bounded):
 
     solved: Solved
     exact: bool = True
+    how: str = "exact"
 
     def laws(self, level: int) -> Iterator[Laws]:
         """The laws of the nodes of a level."""
@@ -180,6 +196,7 @@ class ByShifts(_Bounded):
     couplings: Laws
     depth: float
     exact: bool = True
+    how: str = "exact"
 
     def laws(self, level: int) -> Iterator[Laws]:
         """The laws of the nodes of a level."""
@@ -269,6 +286,7 @@ class ByNormal(_Bounded):
     """A node's own noise exactly, all else a normal with the mean and variance of least squares."""
 
     exact: bool = False
+    how: str = "own noise exact, all else as a normal"
 
     @cached_property
     def rests(self) -> list[Normal]:
@@ -297,6 +315,37 @@ class ByNormal(_Bounded):
         first, rest = self.measurements[0], self.rests[level]
         noise, values = node_noise(first)[level], first.noisy[level]
         return self.cut(level, _beside(noise, values, rest))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InUnits:
+    """Laws of counts under very wide noise, found in units of several counts."""
+
+    inner: FreeLaws
+    units: Coarse
+    exact: bool = False
+
+    @property
+    def how(self) -> str:
+        """The same in words."""
+        return f"{self.inner.how}, in units of {self.units.unit:,}"
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree."""
+        return self.inner.hierarchy
+
+    def law(self, level: int, place: int) -> tuple[int, FloatArray]:
+        """The lowest count and the law of one node."""
+        return self.units.law(*self.inner.law(level, place))
+
+    def summaries(self, level: int, probability: float, interval: str) -> Summaries:
+        """Mean, mode, deviation and interval of every node of a level."""
+        return self.units.summaries(self.inner.summaries(level, probability, interval))
+
+    def ranges(self, level: int, probability: float) -> tuple[IntArray, IntArray]:
+        """The fewest most probable counts that hold a probability."""
+        return self.units.ends(*self.inner.ranges(level, probability))
 
 
 def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
