@@ -55,6 +55,15 @@ def top(slopes: FloatArray, noisy: int, mean: float, rate: float, least: int) ->
 
 
 @compiled
+def tops(noisy: IntArray, slopes: FloatArray, means: FloatArray, variances: FloatArray) -> IntArray:
+    """Where the laws P(noisy - x)·normal(x; mean, variance) are largest, for positive variances."""
+    result = np.empty(noisy.size, np.int64)
+    for i in range(noisy.size):
+        result[i] = top(slopes, noisy[i], means[i], 1.0 / variances[i], np.iinfo(np.int64).min)
+    return result
+
+
+@compiled
 def beside_normal(
     noisy: IntArray,
     slopes: FloatArray,

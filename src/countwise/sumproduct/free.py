@@ -15,7 +15,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
-from countwise.kernels.intervals import beside_normal
+from countwise.kernels.intervals import beside_normal, tops
 from countwise.privacy.laws import IntegerLaw
 from countwise.privacy.measurements import Measurements
 from countwise.progress import Tell, silent
@@ -36,6 +36,7 @@ DEPTH = 32.0  # windows end where a factor is exp(-32) of its largest value
 AT_A_TIME = 8_192  # nodes whose laws are made at a time
 SECONDS = 60.0  # an exact computation that would take longer is left to the normal one
 MOST_BYTES = 1e9
+MOST_GAPS = 1e8  # between parents' noisy counts and the sums of their cells', all together
 
 
 class FreeLaws(Protocol):
@@ -234,6 +235,9 @@ def by_shifts(seen: Measurements, *, depth: float = DEPTH) -> ByShifts:
     )
     noise = node_noise(seen)[last]
     far = noise.reach(np.full(hierarchy.sizes[last], depth))
+    gaps = np.abs(seen.noisy[last] - families.centres).astype(np.float64)
+    if gaps.sum() > MOST_GAPS:
+        raise InputError("noisy counts are too far from the sums of those below them.")
     lows, highs, sums = families.sums(seen.noisy[last], far, depth)
     own = _own_logs(noise, seen.noisy[last], lows, highs)
     leaves = from_logs(lows, highs, own + sums)
@@ -355,11 +359,18 @@ def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
         means, variances = rest.means[here], rest.variances[here]
         near = own.reach(np.full(len(y), DEPTH))
         spread = np.sqrt(2.0 * DEPTH * np.minimum(variances, 1e30)) + 1.0
-        far = np.minimum(near, spread).astype(np.int64)
-        middle = np.where(near == 0, y, np.rint(means)).astype(np.int64)
         still = (near == 0) | (variances == 0.0)
-        lows = np.where(still, middle, np.minimum(y, middle) - far)
-        highs = np.where(still, middle, np.maximum(y, middle) + far)
+        middle = np.where(near == 0, y, np.rint(means)).astype(np.int64)
+        law = noise.laws[0]
+        peaks = tops(
+            reading(y, np.int64),
+            np.asarray(law.slope(np.arange(max(reach(law, DEPTH), 1)))),
+            reading(means, np.float64),
+            reading(np.where(variances > 0.0, variances, 1.0), np.float64),
+        )
+        far = np.minimum(near + np.abs(y - peaks), spread).astype(np.int64)
+        lows = np.where(still, middle, peaks - far)
+        highs = np.where(still, middle, peaks + far)
         offsets = window_offsets(lows, highs)
         owners, x = np.repeat(np.arange(len(y)), np.diff(offsets)), grid(lows, offsets)
         safe = np.where(variances > 0.0, variances, 1.0)[owners]
