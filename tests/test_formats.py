@@ -223,7 +223,7 @@ def test_a_workbook_has_the_certificate_and_every_count(tmp_path: Path) -> None:
     book = openpyxl.load_workbook(tmp_path / "r.xlsx")
     assert book.sheetnames == ["Certificate", "Counts"]
     rows = list(book["Counts"].iter_rows(values_only=True))
-    assert rows[0] == ("area", "sex", "level", "count")
+    assert rows[0] == ("area", "sex", "level", "count", "low", "high")
     released = read_release(folder).table()
     assert rows[1:] == [tuple(row) for row in released.rows()]
     kinds = {cell.data_type for row in book["Counts"].iter_rows() for cell in row}

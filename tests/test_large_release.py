@@ -22,11 +22,13 @@ from countwise.adjust.piecewise import PIECEWISE, Piece, by_pieces
 from countwise.errors import InputError, PlanError, TableError
 from countwise.privacy.measurements import Measurements
 from countwise.release import streamed
+from countwise.release.document import read_release
 from countwise.release.folder import place
 from countwise.release.sources import record_source, table_source
 from countwise.release.stages import TOP, Work
 from countwise.release.staging import Staging
 from countwise.release.streamed import Streamed, method_by_pieces, release_by_pieces
+from countwise.sumproduct.free import ByNormal
 from countwise.tables.cut import Cut, cut_domain, cut_file, gathered
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.hierarchy import build
@@ -507,3 +509,18 @@ def test_trees_of_every_case_are_cut(tmp_path: Path) -> None:
         whole = cw.read_counts(path, by=by, count="count", cells_are_public=True)
         assert made.budget == cw.Plan(epsilon=200_000, by=by).budget(whole.hierarchy)
         np.testing.assert_array_equal(back.counts[-1], whole.reveal())
+
+
+def test_ranges_of_pieces_are_those_of_the_whole(tmp_path: Path) -> None:
+    """The same noisy counts: own noise exact, all else as a normal, in pieces and at once."""
+    out = tmp_path / "out"
+    make(written(tmp_path, frame()), out, split="even", mechanism="geometric", most=80)
+    made = read_release(out)
+    assert made.ranges is not None
+    assert not made.ranges.exact
+    assert made.manifest()["ranges"]["method"] == "normal"
+    near = ByNormal(measurements=(made.measurements,))
+    for level in range(len(made.hierarchy.sizes)):
+        low, high = near.ranges(level, 0.95)
+        np.testing.assert_array_equal(made.ranges.low[level], low)
+        np.testing.assert_array_equal(made.ranges.high[level], high)

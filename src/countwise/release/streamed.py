@@ -27,6 +27,7 @@ from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.plan import FITTED, Plan
+from countwise.release.ranges import Ranges
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
@@ -243,6 +244,7 @@ def _manifest(work: Work, reason: str) -> dict[str, Any]:
         tie_key=work.tie_key,
         method=work.method,
         reason=reason,
+        ranges=Ranges(exact=False),
     )
     return top.manifest() | {"by": list(work.cut.by)}
 
