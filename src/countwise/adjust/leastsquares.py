@@ -120,3 +120,19 @@ def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[Floa
     )
     protected = measurements[0].protected(level)
     return np.asarray(estimate), np.where(protected, 1 / total, SMALLEST_VARIANCE)
+
+
+def fitted_variances(measured: Measurements) -> list[float]:
+    """Mean variance of each level's least-squares estimates; it depends on no count.
+
+    Downwards, a child's estimate is moved by its share of what its parent's has more than the sum
+    of the children's.
+    """
+    hierarchy = measured.hierarchy
+    _, upwards = upward([measured])
+    fitted = [upwards[0]]
+    for level in range(1, len(upwards)):
+        own, first = upwards[level], hierarchy.offsets[level - 1][:-1]
+        share = own / np.add.reduceat(own, first)[hierarchy.parents(level)]
+        fitted.append(own * (1 - share) + share**2 * fitted[-1][hierarchy.parents(level)])
+    return [float(each.mean()) for each in fitted]

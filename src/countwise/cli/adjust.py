@@ -64,6 +64,10 @@ def adjust(
     refuse_existing(file, overwrite=overwrite)
     columns = [name.partition("@") for name in noisy or ["noisy"]]
     unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
+    # Noise that was drawn elsewhere has the law that is said, or the plainest.
+    if plan_file is None:
+        plain = "geometric" if rho is None else "gaussian"
+        flags |= {"split": split or "even", "mechanism": mechanism or plain}
     plans = [options.make_plan(plan_file, flags | {unit: own or loss}) for _, _, own in columns]
     used, reason = method, ""
     tie_key = secrets.randbits(64) if plans[0].ties == "random" else None

@@ -28,8 +28,8 @@ Rho = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="How a loss in all is divided: even (default), relative (equal relative error), or "
-        "weights: total=1,region=2,county=2."
+        help="How a loss in all is divided: auto (default: for the most accurate counts at every "
+        "level), even, relative (equal relative error), or weights: total=1,region=2,county=2."
     ),
 ]
 Neighbours = Annotated[
@@ -40,7 +40,8 @@ Rows = Annotated[int | None, typer.Option(help="The most rows one person can hav
 Mechanism = Annotated[
     str | None,
     typer.Option(
-        help="Noise: geometric (default), laplace, joint (adds up by itself), or gaussian."
+        help="Noise: auto (default: joint where that is drawn quickly, else geometric; gaussian "
+        "for --rho), geometric, laplace, joint (adds up by itself), or gaussian."
     ),
 ]
 Noise = Annotated[str | None, typer.Option(help="Who draws the noise: exact (default) or opendp.")]

@@ -1,5 +1,6 @@
 """countwise plan: what a release would cost and how good it would be, before anything is spent."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +15,8 @@ from countwise.release.budget import Budget, counts_in_words
 from countwise.release.certificate import exact_nodes, given_in_words
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
+from countwise.risk.margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
-from countwise.sumproduct.jointnoise import joint_law
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.reading import read_domain, read_public_counts
 
@@ -60,10 +61,14 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
-    chosen = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
-    hierarchy = read_domain(cells, by=chosen.by)
+    asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
+    hierarchy = read_domain(cells, by=asked.by)
+    chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
-    margins = noise_margins(hierarchy, budget)
+    margins = level_margins(hierarchy, budget)
+    even = None
+    if asked.split == "auto" and chosen.split != "even":
+        even = level_margins(hierarchy, replace(chosen, split="even").budget(hierarchy))
     errors = None
     if stand_in is not None:
         _, public = read_public_counts(stand_in, by=chosen.by, count=count, domain=cells)
@@ -78,28 +83,22 @@ def plan(
             )
     if out_file is not None:
         with whole(out_file, overwrite=overwrite) as partial:
-            partial.write_text(chosen.to_toml(), encoding="utf-8")
+            partial.write_text(asked.to_toml(), encoding="utf-8")
     if json:
-        print_json(_as_data(chosen, budget, margins, errors))
+        print_json(_as_data(chosen, budget, margins, even, errors))
     else:
-        _print(chosen, budget, margins, errors)
+        _print(chosen, budget, margins, even, errors)
         _print_exact(chosen, budget, hierarchy)
         if out_file is not None:
             out.print(f"Plan written to {out_file}.")
 
 
-def noise_margins(hierarchy: Hierarchy, budget: Budget) -> list[int]:
-    """What the noise of each level stays within in 95 of 100 cases.
-
-    That of joint noise comes from its exact law; on a tree too large for that, from the laws of
-    its levels, which it does not exceed.
-    """
-    found = joint_law(hierarchy, budget.laws, budget.exact) if budget.joint else None
-    return [each.margin(0.95) for each in found or budget.laws]
-
-
 def _as_data(
-    chosen: Plan, budget: Budget, margins: list[int], errors: list[LevelError] | None
+    chosen: Plan,
+    budget: Budget,
+    margins: list[LevelMargins],
+    even: list[LevelMargins] | None,
+    errors: list[LevelError] | None,
 ) -> dict[str, Any]:
     levels = []
     for i, each in enumerate(budget.levels):
@@ -111,8 +110,11 @@ def _as_data(
             "law": each.law.name,
             "scale": written(each.law.scale),
             "exact": each.exact,
-            "error95_before": margins[i],
+            "error95_before": margins[i].noise,
+            "error95_fitted": margins[i].fitted,
         }
+        if even is not None:
+            entry["error95_fitted_even"] = even[i].fitted
         if errors is not None:
             entry["error95_after"] = errors[i].after
             entry["mean_error_after"] = errors[i].mean_after
@@ -138,18 +140,31 @@ def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
 
 
 def _print(
-    chosen: Plan, budget: Budget, margins: list[int], errors: list[LevelError] | None
+    chosen: Plan,
+    budget: Budget,
+    margins: list[LevelMargins],
+    even: list[LevelMargins] | None,
+    errors: list[LevelError] | None,
 ) -> None:
+    """The levels, with the errors that 95 of 100 counts stay within."""
+    titles = ["level", "counts", budget.symbol, "noise", "fitted"]
+    titles += [] if even is None else ["even split"]
+    titles += [] if errors is None else ["adjusted"]
     rows = []
     for i, each in enumerate(budget.levels):
-        after = "–" if errors is None else f"±{errors[i].after:,.0f}"
-        scale = f"{float(each.law.scale):.4g}" if each.law.scale else "none"
-        margin = f"±{margins[i]:,}"
-        rows.append((each.level, counts_in_words(each), written(each.loss), scale, margin, after))
-    print_table(
-        ("level", "counts", budget.symbol, "noise scale", "95% error before", "after adjustment"),
-        rows,
+        row = [each.level, counts_in_words(each), written(each.loss)]
+        row += [f"±{margins[i].noise:,}", f"±{margins[i].fitted:,.1f}"]
+        row += [] if even is None else [f"±{even[i].fitted:,.1f}"]
+        row += [] if errors is None else [f"±{errors[i].after:,.0f}"]
+        rows.append(tuple(row))
+    print_table(tuple(titles), rows)
+    out.print(
+        "95 of 100 counts stay within: the noise as drawn; fitted to all levels by least squares"
+        + ("" if even is None else "; the same with an even split")
+        + ("" if errors is None else "; as adjusted, in simulated releases of the stand-in")
+        + "."
     )
+    out.print(f"Noise: {chosen.mechanism}.")
     rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
     out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
     if budget.warning():

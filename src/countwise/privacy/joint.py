@@ -10,10 +10,12 @@ As a function of the true counts the likelihood is that of independent geometric
 inference needs nothing new.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import pi
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from countwise.arrays import BoolArray, IntArray
 from countwise.errors import PlanError
@@ -21,6 +23,7 @@ from countwise.privacy.laws import IntegerLaw
 from countwise.tables.hierarchy import Hierarchy
 
 MOST_DRAWS = 4 * 10**9
+QUICK_DRAWS = 2 * 10**7  # a few seconds
 CELLS_A_TRIAL = 1 << 17
 
 Sample = Callable[[IntegerLaw, int], IntArray]
@@ -42,6 +45,27 @@ def joint_noise(
     """
     trials = _Trials(hierarchy, laws, sample, magnitude, exact)
     return hierarchy.sums(trials.subtrees(0, np.zeros(1, dtype=np.int64))[0])
+
+
+def expected_draws(sizes: Sequence[int], laws: Sequence[IntegerLaw]) -> float:
+    """About how many draws joint noise takes on a tree of even fan-outs.
+
+    The sum of a node's subtrees is taken as normal with variance s², and is kept with probability
+    E exp(-|Z|/scale) = 2 exp(u²/2) Φ(-u), u = s/scale; what is kept has the variance below.
+    """
+    variance, draws = laws[-1].variance, float(sizes[-1])
+    for above, below, law in zip(sizes[-2::-1], sizes[:0:-1], laws[-2::-1], strict=True):
+        variance *= below / above
+        if not law.scale:
+            u = variance**0.5  # a sum of whole numbers is kept where it is zero
+            kept, ratio = 1 / (1 + 2.5 * u), 0.0
+        else:
+            u = variance**0.5 / float(law.scale)
+            kept = 2 * float(np.exp(u * u / 2 + log_ndtr(-u)))
+            ratio = 1 + u * u - u * (2 / pi) ** 0.5 / kept
+        draws /= kept
+        variance *= max(ratio, 0.0)
+    return draws
 
 
 class _Trials:

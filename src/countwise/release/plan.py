@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -19,6 +19,7 @@ from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.errors import PlanError
 from countwise.privacy.epsilon import Number, exact, one_of, written
+from countwise.privacy.joint import QUICK_DRAWS, expected_draws
 from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
 from countwise.privacy.sensitivity import (
     NEIGHBOURS,
@@ -35,6 +36,7 @@ from countwise.release.budget import (
     split_evenly,
     split_for_equal_relative_error,
 )
+from countwise.release.split import best_shares
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
 from countwise.tables.pattern import Pattern, read_patterns
@@ -50,13 +52,16 @@ BACKENDS = ("exact", "opendp")
 ADJUSTMENTS = ("mode", "least-squares", "bayes", "auto", "draw-1", "draw-2", *RELEASABLE)
 TOTALS = ("independent", "summed")
 TIES = ("random", "last")
-SPLITS = ("even", "relative")
+SPLITS = ("auto", "even", "relative")
+FITTED = ("auto", "bayes", "least-squares")
+"""Adjustments that weigh the noisy counts of all levels, so that a split can count on it."""
+OPEN = "auto"
 Patterns = tuple[Pattern, ...]
 DEFAULTS: dict[str, Any] = {
-    "split": "even",
+    "split": OPEN,
     "neighbours": "add-remove",
     "rows": 1,
-    "mechanism": "geometric",
+    "mechanism": OPEN,
     "noise": "exact",
     "adjust": "auto",
     "total": "independent",
@@ -74,13 +79,14 @@ PATTERNS = ("exact", "zeros")
 class Plan:
     """How to release: what each level may cost, the noise, and the adjustment.
 
-    `epsilon` is the whole privacy loss, divided by `split` (`even`, `relative` for equal
-    relative error, or weights by level), or the loss of each level by name; the level of the
-    grand total is called `total`. With `adjust` `bayes` or `auto`, cells learn from those with the
-    same label of the level `pool`, or from all of them. Gaussian noise has its loss as `rho`
-    instead (zCDP). `rows` is the most rows one person can have. Where records are tabulated, the
-    column `person` keeps that bound, and `outside` says what becomes of records in no cell of
-    the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any table.
+    `epsilon` is the whole privacy loss, divided by `split` (`auto` for the most accurate counts,
+    `even`, `relative` for equal relative error, or weights by level), or the loss of each level by
+    name; the level of the grand total is called `total`. The mechanism `auto` is joint noise where
+    that can be drawn quickly, else geometric. With `adjust` `bayes` or `auto`, cells learn from
+    those with the same label of the level `pool`, or from all of them. Gaussian noise has its loss
+    as `rho` instead (zCDP). `rows` is the most rows one person can have. Where records are
+    tabulated, the column `person` keeps that bound, and `outside` says what becomes of records in
+    no cell of the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any table.
     Nodes picked by `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
     """
@@ -110,7 +116,7 @@ class Plan:
         else:
             one_of(self.split, SPLITS, what="split")
         one_of(self.neighbours, NEIGHBOURS, what="neighbours")
-        one_of(self.mechanism, MECHANISMS, what="mechanism")
+        one_of(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
         self._check_unit()
         one_of(self.noise, BACKENDS, what="noise")
         if self.mechanism == "joint" and self.noise != "exact":
@@ -140,7 +146,7 @@ class Plan:
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
             raise PlanError("a plan has either epsilon, or rho for Gaussian noise.")
-        if (self.mechanism == "gaussian") != (self.rho is not None):
+        if self.mechanism != OPEN and (self.mechanism == "gaussian") != (self.rho is not None):
             raise PlanError(
                 "Gaussian noise has no finite epsilon: mechanism gaussian takes its loss as rho "
                 "(--rho 0.5), and the other mechanisms take theirs as epsilon (--epsilon 1)."
@@ -151,8 +157,50 @@ class Plan:
         """What losses are counted in: ε, or ρ for Gaussian noise."""
         return "epsilon" if self.rho is None else "rho"
 
+    def settled(self, shape: Shaped) -> "Plan":
+        """The plan with what it leaves open chosen from the shape of the table alone."""
+        plan = self
+        if plan.mechanism == OPEN:
+            plan = replace(plan, mechanism=self._mechanism(shape))
+        if plan.split == OPEN:
+            divided = not isinstance(plan.epsilon or plan.rho, Mapping)
+            best = divided and plan.adjust in FITTED
+            plan = replace(plan, split=plan._best_split(shape) if best else "even")
+        if self.mechanism == OPEN and plan.mechanism == "joint":
+            drawn = expected_draws([n for _, n in shape.describe()], plan.budget(shape).laws)
+            if drawn > QUICK_DRAWS:
+                return replace(plan, mechanism="geometric")
+        return plan
+
+    def _mechanism(self, shape: Shaped) -> str:
+        """The mechanism that suits best, were it drawn quickly enough."""
+        if self.rho is not None:
+            return "gaussian"
+        whole = isinstance(shape, Hierarchy) and self.noise == "exact" and self.adjust in FITTED
+        return "joint" if whole else "geometric"
+
+    def _best_split(self, shape: Shaped) -> dict[str, Fraction] | str:
+        """Weights of the levels that minimise the geometric mean of their variances."""
+        nodes = dict(shape.describe())
+        neighbours = cast(Neighbours, self.neighbours)
+        how = level_sensitivity if self.rho is None else squared_level_sensitivity
+        reach = {name: how(neighbours, rows=self.rows, nodes=n) for name, n in nodes.items()}
+        for name, known in self._exact_nodes(shape, nodes).items():
+            reach[name] *= known < nodes[name]
+        if len([name for name, far in reach.items() if far]) < 2:
+            return "even"
+        shares = best_shares(
+            tuple(nodes.values()),
+            tuple(reach.values()),
+            loss=float(cast(Fraction, self.epsilon or self.rho)),
+            mechanism=self.mechanism,
+        )
+        return {name: share for name, share in zip(nodes, shares, strict=True) if share}
+
     def budget(self, hierarchy: Shaped) -> Budget:
         """The loss and the noise of every level of a hierarchy."""
+        if OPEN in (self.mechanism, self.split):
+            return self.settled(hierarchy).budget(hierarchy)
         if self.by and self.by != hierarchy.by:
             raise PlanError(
                 f"the plan is for the levels {', '.join(self.by)}, the table has "
@@ -164,9 +212,7 @@ class Plan:
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
         known = self.invariants(hierarchy) if isinstance(hierarchy, Hierarchy) else None
-        exact = dict.fromkeys(nodes, 0)
-        if known is not None:
-            exact = {name: int(e.sum()) for name, e in zip(nodes, known.exact, strict=True)}
+        exact = _exact_nodes(known, nodes)
         losses = self._losses(
             nodes, {level: 0 if exact[level] == n else reach[n] for level, n in nodes.items()}
         )
@@ -183,6 +229,10 @@ class Plan:
         )
         joint = self.mechanism == "joint"
         return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
+
+    def _exact_nodes(self, shape: Shaped, nodes: Mapping[str, int]) -> dict[str, int]:
+        known = self.invariants(shape) if isinstance(shape, Hierarchy) else None
+        return _exact_nodes(known, nodes)
 
     def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
         """The nodes of a hierarchy that are released without noise, if any."""
@@ -261,6 +311,13 @@ class Plan:
     def to_toml(self) -> str:
         """The plan as the text of a plan file."""
         return tomli_w.dumps(self.to_dict())
+
+
+def _exact_nodes(known: Invariants | None, nodes: Mapping[str, int]) -> dict[str, int]:
+    """How many nodes of each level are exact."""
+    if known is None:
+        return dict.fromkeys(nodes, 0)
+    return {name: int(exact.sum()) for name, exact in zip(nodes, known.exact, strict=True)}
 
 
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:

@@ -14,6 +14,7 @@ from countwise.tables.confidential import Confidential
 
 def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
     """Measure the table with the plan's noise and adjust the result."""
+    plan = plan.settled(table.hierarchy)
     budget = plan.budget(table.hierarchy)
     tell("drawing noise")
     measurements = measure(table, budget, noise=plan.noise)

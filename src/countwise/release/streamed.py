@@ -24,7 +24,7 @@ from countwise.release.budget import Budget
 from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.folder import refuse_existing
-from countwise.release.plan import Plan
+from countwise.release.plan import FITTED, Plan
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
@@ -189,11 +189,13 @@ def _work(source: Source, plan: Plan, method: str, staging: Staging) -> Work:
     """
     cut, settings = source.cut, staging.settings()
     sizes = (*cut.top.sizes, *(cut.total,) * (len(cut.by) - cut.depth))
-    if plan.split == "relative":
+    if plan.split == "relative" or (plan.split == "auto" and method in FITTED):
         sizes = source.sizes()
+    shape = Shape(by=cut.by, sizes=sizes)
+    plan = plan.settled(shape)
     return Work(
         plan=plan,
-        budget=plan.budget(Shape(by=cut.by, sizes=sizes)),
+        budget=plan.budget(shape),
         method=method,
         cut=cut,
         staging=staging,
