@@ -15,6 +15,7 @@ import json
 import re
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -109,7 +110,7 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
         found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, whole=whole)
     if "ranges" in parts:
         releases = max(round(share * table.judged), 2)
-        found["ranges"] = judged(table, plan(table, "bayes"), releases=releases, minutes=minutes)
+        found["ranges"] = judged(table, partial(plan, table), releases=releases, minutes=minutes)
     return found
 
 

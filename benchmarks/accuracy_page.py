@@ -170,7 +170,7 @@ def table(errors: dict[str, Any]) -> list[str]:
 
 RANGES = """Share of the 95% ranges that hold the true count, with the number of cases and the mean
 width (largest less smallest count): *default* as `countwise infer` gives them, *published* with
-`--prior published`, on releases adjusted by `bayes`. Sizes are true counts, of cells and of the
+`--prior published`, each on releases of its own, the latter adjusted by `bayes`. Sizes are true counts, of cells and of the
 sums above them. Unusual cells are the 1% with the largest ratio of the true count to what parent
 and label let expect (the parent's count times the share of the label in the whole table, or an
 even share where labels do not come again)."""
@@ -202,7 +202,7 @@ def ranges(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
             if any(each[0] for each in tally.values()):
                 lines.append(f"| {name} | {group} | {both(tally)} |")
     refusals = [
-        f"- {name}, {prior}: no answer for {count} of {row['releases']} releases "
+        f"- {name}, {prior}: no answer for {count} of {row['releases'][prior]} releases "
         f"({row['why'][prior]})"
         for name, row in found.items()
         for prior, count in row["refused"].items()
