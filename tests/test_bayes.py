@@ -300,7 +300,7 @@ def test_expected_counts_are_shares_of_the_other_parents() -> None:
     noisy = noisy_of(hierarchy, cells, law)
     sizes = hierarchy.sums(cells)[2]
     seen = observe([noisy], 3, noisy.noisy[3].astype(float), np.full(60, law.variance))
-    found = expected_counts(hierarchy, 3, sizes, seen).reshape(2, 10, 3)
+    found = expected_counts(hierarchy, 3, sizes, seen).counts.reshape(2, 10, 3)
     counts, size = noisy.noisy[3].reshape(2, 10, 3), sizes.reshape(2, 10)
     overall = counts.sum(axis=(0, 1)) / size.sum()
     heads = 2 * np.sqrt(10 * law.variance)
@@ -395,7 +395,9 @@ def test_the_published_prior_is_the_one_that_was_learned(
     )
     posterior = cw.infer(tmp_path / "r", prior="published")
     assert "fitted to the noisy cells" in posterior.prior
-    learned = EmpiricalBayes(tie_key=1, pool=pool).adjusted([release.measurements]).prior
+    learned = (
+        EmpiricalBayes(tie_key=release.tie_key, pool=pool).adjusted([release.measurements]).prior
+    )
     direct = infer_measurements([release.measurements], prior=learned)
     for level in range(len(hierarchy.sizes)):
         found, expected = posterior.summaries(level), direct.summaries(level)

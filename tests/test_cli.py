@@ -79,7 +79,7 @@ def test_plan_simulates_on_a_stand_in(tmp_path: Path) -> None:
     levels = json.loads(done.stdout)["levels"]
     assert all(0 < level["error95_after"] < 30 for level in levels)
     shown = run("plan", EXAMPLE, "--by", BY, "--epsilon", 2, *stand_in, cwd=tmp_path)
-    assert "after adjustment" in shown.stdout
+    assert "as adjusted, in simulated releases" in shown.stdout
     alike = run("plan", EXAMPLE, "--by", BY, "--epsilon", 2, *stand_in, "--json", cwd=tmp_path)
     assert alike.stdout == done.stdout, "a simulation is reproducible"
 

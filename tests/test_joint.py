@@ -157,7 +157,7 @@ def test_the_plan_shows_that_joint_noise_is_less(tmp_path: Path) -> None:
     margins = {}
     for mechanism in ("geometric", "joint"):
         done = run("plan", "cells.csv", "--by", "part", "--epsilon", "0.2", "--mechanism",
-                   mechanism, "--json", cwd=tmp_path)  # fmt: skip
+                   mechanism, "--split", "even", "--json", cwd=tmp_path)  # fmt: skip
         levels = json.loads(done.stdout)["levels"]
         margins[mechanism] = [each["error95_before"] for each in levels]
     assert all(j < 0.8 * g for j, g in zip(margins["joint"], margins["geometric"], strict=True))

@@ -21,6 +21,9 @@ from countwise.tables.hierarchy import build
 BY = ("region", "county", "kind")
 
 
+PLAN = cw.Plan(epsilon=2, by=BY, mechanism="geometric", split="even")
+
+
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An uneven tree whose counts disagree with their totals here and there."""
@@ -34,7 +37,7 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     hierarchy, _ = build(pl.DataFrame(rows, schema=list(BY), orient="row"))
     cells = rng.negative_binomial(0.5, 0.05, hierarchy.cells)
     folder = tmp_path_factory.mktemp("large") / "release"
-    cw.release(Confidential(hierarchy, cells), cw.Plan(epsilon=2, by=BY)).save(folder)
+    cw.release(Confidential(hierarchy, cells), PLAN).save(folder)
     return folder
 
 
@@ -65,7 +68,8 @@ def test_windows_grow_where_parts_and_totals_disagree(tmp_path: Path) -> None:
     """A total far from the sum of its parts: the posterior lies where no window was at first."""
     hierarchy, _ = build(pl.DataFrame({"a": ["x", "x", "y", "y"], "b": ["1", "2", "1", "2"]}))
     release = cw.release(
-        Confidential(hierarchy, np.array([5, 5, 5, 5])), cw.Plan(epsilon=30, by=("a", "b"))
+        Confidential(hierarchy, np.array([5, 5, 5, 5])),
+        cw.Plan(epsilon=30, by=("a", "b"), mechanism="geometric", split="even"),
     )
     noisy = (np.array([29]), np.array([19, 10]), np.array([5, 5, 5, 5]))
     measurements = replace(release.measurements, noisy=noisy)

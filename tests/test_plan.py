@@ -131,7 +131,10 @@ def test_plan_files_come_back_as_they_were(tmp_path: Path) -> None:
         ({"mechanism": "gaussian"}, "takes its loss as rho"),
         ({"rho": 1}, "either epsilon, or rho"),
         ({"epsilon": None}, "either epsilon, or rho"),
-        ({"epsilon": None, "rho": 1}, "other mechanisms take theirs as epsilon"),
+        (
+            {"epsilon": None, "rho": 1, "mechanism": "geometric"},
+            "other mechanisms take theirs as epsilon",
+        ),
         ({"epsilon": None, "rho": -1, "mechanism": "gaussian"}, "rho must be positive"),
         ({"adjust": "magic"}, "adjust must be one of"),
         ({"split": "odd"}, "split must be one of"),

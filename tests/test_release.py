@@ -174,7 +174,8 @@ def test_nothing_confidential_is_in_the_folder(tmp_path: Path) -> None:
 
 
 def test_the_manifest_is_enough_to_infer_from(tmp_path: Path) -> None:
-    released(HARD_CASES[2]).save(tmp_path / "r")
+    plain = {"split": "even", "mechanism": "geometric"}
+    released(HARD_CASES[2], **plain).save(tmp_path / "r")
     manifest = json.loads((tmp_path / "r" / "release.json").read_text())
     assert manifest["format"] == 1
     assert manifest["privacy"] == {

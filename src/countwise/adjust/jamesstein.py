@@ -65,8 +65,8 @@ def fit_evenness(
         for _ in range(HALVINGS):
             variance = (low + high) / 2
             low, high = (variance, high) if excess(variance) > 0 else (low, variance)
-    spread = variance + noise + ROUNDING
-    log_likelihood = -0.5 * float((np.log(2 * np.pi * spread) + square / spread).sum())
+    spread, loose = variance + noise + ROUNDING, 1 - 1 / families[used]
+    log_likelihood = -0.5 * float((np.log(2 * np.pi * spread) + square / loose / spread).sum())
     return Evenness(
         expected=expected, fitted=fitted, variance=variance, log_likelihood=log_likelihood
     )

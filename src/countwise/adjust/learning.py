@@ -5,7 +5,7 @@ above. The laws are compared by how probable they make noisy counts that they we
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -22,7 +22,14 @@ from countwise.adjust.mixture import (
     taught,
 )
 from countwise.adjust.observations import ROUNDING, Observations
-from countwise.adjust.shareprior import Scatter, Spread, expected_counts, grades_of
+from countwise.adjust.shareprior import (
+    GammaPoisson,
+    Scatter,
+    Spread,
+    expected_counts,
+    grades_of,
+    set_free,
+)
 from countwise.arrays import FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
 
@@ -30,6 +37,7 @@ FEWEST_NODES = 30  # a pool smaller than this learns from all nodes instead
 WIDEST = 60  # standard deviations above the largest value that a count of any size can have
 
 Moments = tuple[FloatArray, FloatArray]
+Model = Blocks | Scatter | GammaPoisson
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,6 +97,7 @@ def divisions(level: Level) -> Iterator[Division]:
         )
     if int(level.seen.free.sum()) >= FEWEST_NODES:
         yield of_blocks(level)
+        yield of_expectations(level)
         if level.number > 1:
             yield of_shares(level)
 
@@ -129,6 +138,33 @@ def of_blocks(level: Level) -> Division:
     )
 
 
+def of_expectations(level: Level) -> Division:
+    """Expected counts from parents and shares, and one scatter of all nodes around them."""
+    seen = level.seen
+    expected = expected_counts(level.measurements[0].hierarchy, level.number, level.sizes, seen)
+    free = set_free(seen, expected)
+    top = _highest(free)
+    around = GammaPoisson(seen=seen, grades=grades_of(expected.counts), top=top)
+    nodes = np.flatnonzero(seen.free)
+    everyone = _Pool(numbers=np.zeros(1, np.int64), nodes=nodes, taught=taught(nodes))
+    fit = _fit(around, everyone, maximise, teaching=replace(around, seen=free))
+    moments = seen.estimates.copy(), seen.variances.copy()
+    moments[0][nodes], moments[1][nodes] = fit.means, fit.variances
+    return Division(
+        words="what the parent's size lets expect",
+        log_likelihood=fit.log_likelihood,
+        risk=fit.risk,
+        means=moments[0],
+        variances=moments[1],
+    )
+
+
+def _highest(seen: Observations) -> int:
+    """The largest count that any node can have."""
+    wide = max(law.variance for law in seen.laws) ** 0.5
+    return int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
+
+
 def of_shares(level: Level) -> Division:
     """Expected counts from parents and shares, and the scatter of each pool around them.
 
@@ -146,15 +182,16 @@ def _of_shares(level: Level, name: str) -> Division:
     hierarchy, seen = level.measurements[0].hierarchy, level.seen
     members, names = level.pools(name)
     expected = expected_counts(hierarchy, level.number, level.sizes, seen)
-    wide = max(law.variance for law in seen.laws) ** 0.5
-    top = int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
-    scatter = Scatter(seen=seen, grades=grades_of(expected), top=top)
+    free = set_free(seen, expected)
+    top = _highest(free)
+    scatter = Scatter(seen=seen, grades=grades_of(expected.counts), top=top)
+    teaching = replace(scatter, seen=free)
     spreads: list[Spread] = []
     which = np.zeros(len(names), dtype=np.int64)
     total, risk = 0.0, 0.0
     moments = seen.estimates.copy(), seen.variances.copy()
     for pool in _pools(level, members, len(names)):
-        fit = _fit(scatter, pool, maximise)
+        fit = _fit(scatter, pool, maximise, teaching=teaching)
         moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
         total, risk = total + fit.log_likelihood, risk + fit.risk
         which[pool.numbers] = len(spreads)
@@ -205,10 +242,17 @@ class _Fit:
     variances: FloatArray
 
 
-def _fit(model: Blocks | Scatter, pool: _Pool, learner: Learner) -> _Fit:
+def _fit(
+    model: Model,
+    pool: _Pool,
+    learner: Learner,
+    *,
+    teaching: Model | None = None,
+) -> _Fit:
     """Weights learned from a pool's teachers, and what they make of its nodes."""
-    _, first, row = np.unique(model.keys(pool.taught), return_index=True, return_inverse=True)
-    components, seen = model.components(pool.taught[first]), model.seen
+    teaching = teaching or model
+    _, first, row = np.unique(teaching.keys(pool.taught), return_index=True, return_inverse=True)
+    components, seen = teaching.components(pool.taught[first]), teaching.seen
     weights = learner(components.likelihood, np.bincount(row).astype(np.float64))
     held, part = held_out(components, row, learner), len(pool.nodes) / len(pool.taught)
     risk = seen.risk(pool.taught, held.means, held.variances)

@@ -14,6 +14,7 @@ from countwise.adjust.topdown import Floors, floors_of, ranks, task_bounds
 from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.projection import project_children
 from countwise.privacy.measurements import Measurements
+from countwise.tables.hierarchy import Hierarchy
 from countwise.threads import run_tasks
 
 SMALLEST_VARIANCE = 1e-9  # stands for none, where a count is measured without noise
@@ -122,17 +123,15 @@ def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[Floa
     return np.asarray(estimate), np.where(protected, 1 / total, SMALLEST_VARIANCE)
 
 
-def fitted_variances(measured: Measurements) -> list[float]:
-    """Mean variance of each level's least-squares estimates; it depends on no count.
+def fitted_variances(hierarchy: Hierarchy, upwards: Sequence[FloatArray]) -> list[FloatArray]:
+    """Variances of the least-squares estimates, from those of the estimates from below.
 
     Downwards, a child's estimate is moved by its share of what its parent's has more than the sum
-    of the children's.
+    of the children's. No count decides them.
     """
-    hierarchy = measured.hierarchy
-    _, upwards = upward([measured])
     fitted = [upwards[0]]
     for level in range(1, len(upwards)):
         own, first = upwards[level], hierarchy.offsets[level - 1][:-1]
         share = own / np.add.reduceat(own, first)[hierarchy.parents(level)]
         fitted.append(own * (1 - share) + share**2 * fitted[-1][hierarchy.parents(level)])
-    return [float(each.mean()) for each in fitted]
+    return fitted

@@ -86,7 +86,8 @@ class Plan:
     those with the same label of the level `pool`, or from all of them. Gaussian noise has its loss
     as `rho` instead (zCDP). `rows` is the most rows one person can have. Where records are
     tabulated, the column `person` keeps that bound, and `outside` says what becomes of records in
-    no cell of the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any table.
+    no cell of the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any
+    table.
     Nodes picked by `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
     """

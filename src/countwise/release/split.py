@@ -5,10 +5,11 @@ minimise the geometric mean over levels of the mean variance, so that no level i
 level's error may double where another's halves.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
+from math import sinh
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,9 +19,17 @@ from countwise.arrays import FloatArray
 LEAST_SHARE = 0.02  # every level keeps a noisy count of its own that is of some use
 GRAIN = 1000  # shares are whole numbers of thousandths
 
-VARIANCES = {  # of the noise of each mechanism at a scale
-    "geometric": lambda scale: 0.5 / np.sinh(0.5 / scale) ** 2,
-    "joint": lambda scale: 0.5 / np.sinh(0.5 / scale) ** 2,
+FAR = 300.0  # beyond, sinh has no number, and the noise is zero
+
+
+def geometric_variance(scale: float) -> float:
+    """2α/(1-α)² with α = exp(-1/scale)."""
+    return 0.5 / sinh(min(0.5 / scale, FAR)) ** 2
+
+
+VARIANCES: dict[str, Callable[[float], float]] = {  # of the noise of each mechanism at a scale
+    "geometric": geometric_variance,
+    "joint": geometric_variance,
     "laplace": lambda scale: 2 * scale**2 + 1 / 12,
     "gaussian": lambda scale: scale**2,
 }

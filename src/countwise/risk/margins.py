@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countwise.adjust.leastsquares import fitted_variances
+from countwise.adjust.leastsquares import fitted_variances, upward
 from countwise.privacy.measurements import Measurements
 from countwise.release.budget import Budget
 from countwise.sumproduct.jointnoise import joint_law
@@ -33,7 +33,8 @@ def level_margins(hierarchy: Hierarchy, budget: Budget) -> list[LevelMargins]:
         return [LevelMargins(noise=each, fitted=float(each)) for each in margins]
     nothing = hierarchy.sums(np.zeros(hierarchy.cells, dtype=np.int64))
     unknown = Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=nothing, exact=budget.exact)
+    fitted = fitted_variances(hierarchy, upward([unknown])[1])
     return [
-        LevelMargins(noise=law.margin(0.95), fitted=NORMAL * variance**0.5)
-        for law, variance in zip(budget.laws, fitted_variances(unknown), strict=True)
+        LevelMargins(noise=law.margin(0.95), fitted=NORMAL * float(variances.mean()) ** 0.5)
+        for law, variances in zip(budget.laws, fitted, strict=True)
     ]
