@@ -170,10 +170,10 @@ def table(errors: dict[str, Any]) -> list[str]:
 
 RANGES = """Share of the 95% ranges that hold the true count, with the number of cases and the mean
 width (largest less smallest count): *default* as `countwise infer` gives them, *published* with
-`--prior published`, each on releases of its own, the latter adjusted by `bayes`. Sizes are true counts, of cells and of the
-sums above them. Unusual cells are the 1% with the largest ratio of the true count to what parent
-and label let expect (the parent's count times the share of the label in the whole table, or an
-even share where labels do not come again)."""
+`--prior published`, each on releases of its own, the latter adjusted by `bayes`. Sizes are true
+counts, of cells and of the sums above them. Unusual cells are the 1% with the largest ratio of the
+true count to what parent and label let expect (the parent's count times the share of the label in
+the whole table, or an even share where labels do not come again)."""
 COLUMNS = "| default | cases | width | published | cases | width |"
 
 
