@@ -5,6 +5,7 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 
 OWN = ("default", "all defaults")
 LOSING = 1.03
@@ -24,7 +25,7 @@ defaults* is a release of the same whole loss that leaves split and noise to the
 noise, so it stands beside and takes no part.
 
 A level is marked ✗ where the default is more than 3% worse than the best beyond two standard
-errors, and a range ✗ where it holds the truth in fewer than 93% of 1,000 or more cases. What was
+errors (more of them by Student's t where releases are few), and a range ✗ where it holds the truth in fewer than 93% of 1,000 or more cases. What was
 known before (the scenarios of Wang & Reiter 2021, tables of earlier versions of this page) stands
 apart from tables of kinds that no adjustment was tuned on.
 
@@ -54,24 +55,26 @@ class Ratio(NamedTuple):
 
     value: float
     error: float
+    releases: int
 
     @property
     def lost(self) -> bool:
-        """More than 3% worse beyond two standard errors."""
-        return self.value - 2 * self.error > LOSING
+        """More than 3% worse beyond the error: two of it, or more by Student's t if few."""
+        beyond = student.ppf(0.977, max(self.releases - 1, 1))
+        return bool(self.value - beyond * self.error > LOSING)
 
 
 def ratio(above: Any, below: Any) -> Ratio:
     """The ratio of root mean squares of paired releases; its error by linearisation."""
     a, b = np.asarray(above, float), np.asarray(below, float)
     if not a.any() and not b.any():
-        return Ratio(1.0, 0.0)
+        return Ratio(1.0, 0.0, len(a))
     if not b.any():
-        return Ratio(float("inf"), 0.0)
+        return Ratio(float("inf"), 0.0, len(a))
     square = a.mean() / b.mean()
     rest = (a - square * b) / b.mean()
     error = rest.std(ddof=1) / sqrt(len(a)) if len(a) > 1 else float("nan")
-    return Ratio(sqrt(square), error / (2 * sqrt(square)) if square else 0.0)
+    return Ratio(sqrt(square), error / (2 * sqrt(square)) if square else 0.0, len(a))
 
 
 class Judged(NamedTuple):
