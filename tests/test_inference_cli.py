@@ -58,7 +58,11 @@ def test_a_release_folder_with_all_outputs(folder: Path, tmp_path: Path) -> None
     assert said.split(maxsplit=1)[0] in out["statements"][0]["statement"]
     assert pl.read_parquet(table).height == 9
     best = pl.read_csv(modes)
-    assert best.columns == ["l0", "l1", "level", "count"]
+    assert best.columns == ["l0", "l1", "level", "count", "prior"]
+    assert best["prior"].unique().to_list() == ["every count divided evenly among its children"]
+    assert pl.read_parquet(table)["prior"].unique().to_list() == ["none"]
+    assert out["prior"].startswith("none")
+    assert out["statements"][0]["prior"] == out["prior"]
     sums = best.group_by("level").agg(pl.col("count").sum())["count"]
     assert sums.n_unique() == 1
     text = page.read_text()
@@ -66,6 +70,7 @@ def test_a_release_folder_with_all_outputs(folder: Path, tmp_path: Path) -> None
     assert "Most probable combinations" in text
     with np.load(draws) as arrays:
         assert arrays["l1"].shape == (1, 50, 6)
+        assert "divided evenly" in str(arrays["prior"])
         np.testing.assert_array_equal(arrays["l1"].sum(axis=2), arrays["total"][:, :, 0])
 
 
@@ -86,7 +91,7 @@ def test_plain_output_names_route_prior_and_interval(folder: Path) -> None:
     out = run("infer", folder, "--level", "0.9", "--interval", "central")
     assert "90% range" in out
     assert "published noisy counts, exact" in out
-    assert "uniform on 0..U" in out
+    assert "Prior: none (every other count any whole number" in " ".join(out.split())
 
 
 def test_a_sampler_shows_its_diagnostics() -> None:

@@ -53,8 +53,9 @@ def test_sampler_of_published_noisy_counts_on_a_tree() -> None:
     laws = tuple(Geometric(scale=Fraction(s)) for s in (1, 2, 2))
     noisy = (np.array([30]), np.array([10, 17]), np.array([1, -2, 12, 5, 6, 9]))
     measurements = [Measurements(hierarchy=hierarchy, laws=laws, noisy=noisy)]
-    exact = cw.infer_measurements(measurements)
-    found = cw.infer_measurements(measurements, method="gibbs", rng=np.random.default_rng(5))
+    exact = cw.infer_measurements(measurements, prior="uniform")
+    rng = np.random.default_rng(5)
+    found = cw.infer_measurements(measurements, prior="uniform", method="gibbs", rng=rng)
     assert isinstance(found, Sampled)
     expected = exact.summaries(2)
     error = expected.sd / np.sqrt(found.effective)

@@ -13,10 +13,10 @@ from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.inference.computed import Computed
 from countwise.inference.posterior import Posterior
-from countwise.inference.summaries import Law, summarise
 from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from countwise.sumproduct.laws import Laws, from_logs
+from countwise.sumproduct.summaries import Law, summarise
 
 LAW = Geometric(scale=Fraction(1))
 
@@ -106,7 +106,8 @@ def test_laws_of_sums_over_sets() -> None:
 def tree_posterior() -> Posterior:
     hierarchy = tree(2, 3)
     noisy = (np.array([33]), np.array([10, 20]), np.array([1, 3, 8, 5, 6, 9]))
-    return cw.infer_measurements([Measurements(hierarchy=hierarchy, laws=(LAW,) * 3, noisy=noisy)])
+    measured = Measurements(hierarchy=hierarchy, laws=(LAW,) * 3, noisy=noisy)
+    return cw.infer_measurements([measured], prior="uniform")
 
 
 def test_draws_of_a_tree_add_up_and_have_the_marginals() -> None:

@@ -46,7 +46,9 @@ def rows(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(names).cast(pl.String)).sort(names)
 
 
-@pytest.mark.parametrize("prior", ["uniform", "uniform:40", "poisson:8", "compositions"])
+@pytest.mark.parametrize(
+    "prior", ["none", "nested", "uniform", "uniform:40", "poisson:8", "compositions"]
+)
 @pytest.mark.parametrize("most", [10, 30])
 def test_pieces_say_what_the_whole_says(
     released: Path, prior: str, most: int, tmp_path: Path

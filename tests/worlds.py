@@ -22,9 +22,26 @@ from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import NegativeBinomial
 from countwise.tables.hierarchy import Hierarchy
 
-PRIOR = NegativeBinomial(12.0, 1.5)
-ROUTES = ("measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
+ROUTES = ("none", "measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
 WORLDS = {(2,): 2600, (10,): 520, (50,): 110, (3, 2, 3): 320}  # an error of 0.3 points by shape
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where truths come from, and the scales of the noise of the total and below it."""
+
+    prior: NegativeBinomial
+    total: Fraction
+    below: Fraction
+
+
+SETTINGS = {
+    "plain": Setting(NegativeBinomial(12.0, 1.5), Fraction(4), Fraction(2)),
+    "skewed": Setting(NegativeBinomial(2.0, 0.5), Fraction(1), Fraction(1, 2)),
+    "sparse": Setting(NegativeBinomial(0.3, 0.3), Fraction(1), Fraction(13, 45)),
+}
+PRIOR = SETTINGS["plain"].prior
+SPARSE_WORLDS = {(3,): 400, (2, 2): 300}  # of the skewed and the sparse setting, by shape
 
 
 @dataclass(frozen=True)
@@ -36,20 +53,27 @@ class World:
     measurements: Measurements
 
 
-def simulate(hierarchy: Hierarchy, rng: np.random.Generator) -> World:
-    mean, size = PRIOR.mean, PRIOR.size
+def simulate(
+    hierarchy: Hierarchy, rng: np.random.Generator, setting: Setting = SETTINGS["plain"]
+) -> World:
+    mean, size = setting.prior.mean, setting.prior.size
     cells = rng.negative_binomial(size, size / (size + mean), hierarchy.cells)
     true = hierarchy.sums(cells.astype(np.int64))
-    laws = (Geometric(scale=Fraction(4)), *[Geometric(scale=Fraction(2))] * (len(true) - 1))
+    below = [Geometric(scale=setting.below)] * (len(true) - 1)
+    laws = (Geometric(scale=setting.total), *below)
     noisy = tuple(
         each + law.isf(1 - rng.random(len(each))) for each, law in zip(true, laws, strict=True)
     )
     return World(hierarchy, true, Measurements(hierarchy=hierarchy, laws=laws, noisy=noisy))
 
 
-def posterior(route: str, world: World, rng: np.random.Generator) -> Posterior:
+def posterior(
+    route: str, world: World, rng: np.random.Generator, prior: NegativeBinomial = PRIOR
+) -> Posterior:
+    if route == "none":
+        return infer_measurements([world.measurements])
     if route == "measurements":
-        return infer_measurements([world.measurements], prior=PRIOR)
+        return infer_measurements([world.measurements], prior=prior)
     key = int(rng.integers(2**62))
     total = "summed" if route == "summed" else "independent"
     if route in ("mode", "summed"):
@@ -70,7 +94,7 @@ def posterior(route: str, world: World, rng: np.random.Generator) -> Posterior:
         adjust="mode" if route == "summed" else route,
         total=total,
     )
-    return infer_published(published, prior=PRIOR, method="exact")
+    return infer_published(published, prior=prior, method="exact")
 
 
 @dataclass(frozen=True)
@@ -82,12 +106,19 @@ class Coverage:
     error: float
 
     @property
+    def more(self) -> float:
+        """By how much it is more than promised."""
+        return self.found - self.promised
+
+    @property
     def off(self) -> float:
         """The difference."""
-        return abs(self.found - self.promised)
+        return abs(self.more)
 
 
-def coverage(route: str, shape: tuple[int, ...], worlds: int) -> Coverage:
+def coverage(
+    route: str, shape: tuple[int, ...], worlds: int, setting: Setting = SETTINGS["plain"]
+) -> Coverage:
     """The coverage in so many worlds, always the same ones, and its standard error.
 
     The error is at least that of as many independent intervals: few worlds may agree by chance.
@@ -96,8 +127,8 @@ def coverage(route: str, shape: tuple[int, ...], worlds: int) -> Coverage:
     hierarchy = flat(shape[0]) if len(shape) == 1 else tree(*shape)
     inside, promised = np.empty(worlds), np.empty(worlds)
     for i in range(worlds):
-        world = simulate(hierarchy, rng)
-        found = posterior(route, world, rng).summaries(len(shape))
+        world = simulate(hierarchy, rng, setting)
+        found = posterior(route, world, rng, setting.prior).summaries(len(shape))
         true = world.true[-1]
         inside[i] = np.mean((found.lower <= true) & (true <= found.upper))
         promised[i] = found.chance.mean()

@@ -22,14 +22,22 @@ from countwise.adjust.mixture import (
     taught,
 )
 from countwise.adjust.observations import ROUNDING, Observations
-from countwise.adjust.shareprior import Scatter, Spread, expected_counts, grades_of, set_free
-from countwise.arrays import FloatArray, IntArray
+from countwise.adjust.shareprior import (
+    GammaPoisson,
+    Scatter,
+    Spread,
+    expected_counts,
+    grades_of,
+    set_free,
+)
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
 
 FEWEST_NODES = 30  # a pool smaller than this learns from all nodes instead
 WIDEST = 60  # standard deviations above the largest value that a count of any size can have
 
 Moments = tuple[FloatArray, FloatArray]
+Model = Blocks | Scatter | GammaPoisson
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,6 +97,7 @@ def divisions(level: Level) -> Iterator[Division]:
         )
     if int(level.seen.free.sum()) >= FEWEST_NODES:
         yield of_blocks(level)
+        yield of_expectations(level)
         if level.number > 1:
             yield of_shares(level)
 
@@ -129,6 +138,34 @@ def of_blocks(level: Level) -> Division:
     )
 
 
+def of_expectations(level: Level) -> Division:
+    """Expected counts from parents and shares, and one scatter of all nodes around them."""
+    seen = level.seen
+    expected = expected_counts(level.measurements[0].hierarchy, level.number, level.sizes, seen)
+    free = set_free(seen, expected)
+    top = _highest(free)
+    around = GammaPoisson(seen=seen, grades=grades_of(expected.counts), top=top)
+    nodes = np.flatnonzero(seen.free)
+    teachers = taught(np.flatnonzero(free.free))
+    everyone = _Pool(numbers=np.zeros(1, np.int64), nodes=nodes, taught=teachers)
+    fit = _fit(around, everyone, maximise, teaching=replace(around, seen=free))
+    moments = seen.estimates.copy(), seen.variances.copy()
+    moments[0][nodes], moments[1][nodes] = fit.means, fit.variances
+    return Division(
+        words="what the parent's size lets expect",
+        log_likelihood=fit.log_likelihood,
+        risk=fit.risk,
+        means=moments[0],
+        variances=moments[1],
+    )
+
+
+def _highest(seen: Observations) -> int:
+    """The largest count that any node can have."""
+    wide = max(law.variance for law in seen.laws) ** 0.5
+    return int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
+
+
 def of_shares(level: Level) -> Division:
     """Expected counts from parents and shares, and the scatter of each pool around them.
 
@@ -146,16 +183,15 @@ def _of_shares(level: Level, name: str) -> Division:
     hierarchy, seen = level.measurements[0].hierarchy, level.seen
     members, names = level.pools(name)
     expected = expected_counts(hierarchy, level.number, level.sizes, seen)
-    wide = max(law.variance for law in seen.laws) ** 0.5
     free = set_free(seen, expected)
-    top = int(max(int(free.values.max()), 0) + WIDEST * wide) + 1
+    top = _highest(free)
     scatter = Scatter(seen=seen, grades=grades_of(expected.counts), top=top)
     teaching = replace(scatter, seen=free)
     spreads: list[Spread] = []
     which = np.zeros(len(names), dtype=np.int64)
     total, risk = 0.0, 0.0
     moments = seen.estimates.copy(), seen.variances.copy()
-    for pool in _pools(level, members, len(names)):
+    for pool in _pools(level, members, len(names), teaching=free.free):
         fit = _fit(scatter, pool, maximise, teaching=teaching)
         moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
         total, risk = total + fit.log_likelihood, risk + fit.risk
@@ -186,16 +222,20 @@ class _Pool:
     taught: IntArray
 
 
-def _pools(level: Level, members: IntArray, count: int) -> Iterator[_Pool]:
+def _pools(
+    level: Level, members: IntArray, count: int, *, teaching: BoolArray | None = None
+) -> Iterator[_Pool]:
     """Large pools, which learn from themselves; the small ones together, which learn from all."""
     nodes = np.flatnonzero(level.seen.free)
-    large = np.bincount(members[nodes], minlength=count) >= FEWEST_NODES
+    teachers = nodes if teaching is None else np.flatnonzero(teaching)
+    large = np.bincount(members[teachers], minlength=count) >= FEWEST_NODES
     for number in np.flatnonzero(large):
         mine = nodes[members[nodes] == number]
-        yield _Pool(numbers=np.array([number]), nodes=mine, taught=taught(mine))
+        own = teachers[members[teachers] == number]
+        yield _Pool(numbers=np.array([number]), nodes=mine, taught=taught(own))
     if not large.all():
         rest = nodes[~large[members[nodes]]]
-        yield _Pool(numbers=np.flatnonzero(~large), nodes=rest, taught=taught(nodes))
+        yield _Pool(numbers=np.flatnonzero(~large), nodes=rest, taught=taught(teachers))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -208,11 +248,11 @@ class _Fit:
 
 
 def _fit(
-    model: Blocks | Scatter,
+    model: Model,
     pool: _Pool,
     learner: Learner,
     *,
-    teaching: Blocks | Scatter | None = None,
+    teaching: Model | None = None,
 ) -> _Fit:
     """Weights learned from a pool's teachers, and what they make of its nodes."""
     teaching = teaching or model

@@ -22,6 +22,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.tables.hierarchy import Hierarchy
 
 SIZE = 16.0  # of the negative binomial: a quarter of the mean as deviation, a step of u
+SIZES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 STEPS = 3  # means are computed at thirds of a step
 STEP = 0.25 / STEPS
 LOWEST, HIGHEST = -20, 12  # log u in quarters
@@ -30,7 +31,7 @@ RATIO = 0.01
 RAREST = 1e-9  # share of a label that no noisy count has
 SMALLEST = 0.05  # expected count, and share of a label relative to its share everywhere
 FEWEST_PARENTS = 8  # labels below fewer are too rare for a share of their own: they have one share
-MOST_HELD = 0.9  # share of a parent up to which a scatter can be told: an only child has none
+MOST_HELD = 0.501  # share of a parent up to which a node teaches how nodes scatter
 FAR = 1e-15  # chance of an error beyond what is tabled
 GRAIN = 24  # units to a standard deviation of an error, where that is many counts
 WIDE = 80  # standard deviations of the error from zero, laws are so wide that it changes nothing
@@ -79,12 +80,15 @@ def set_free(seen: Observations, expected: Expected) -> Observations:
 
     Of independent nodes with variances in proportion to their shares s, one that is known to add
     up with the others varies by 1 - s of what it would: with two children of a known sum, half.
-    Distances from the expectation are stretched accordingly before a scatter is learned.
+    Distances from the expectation are stretched accordingly before a scatter is learned. Nodes with
+    more than half of their parent teach nothing, as they are what the others leave.
     """
     loose = np.sqrt(1 - np.minimum(expected.shares, MOST_HELD))
     estimates = expected.counts + (seen.estimates - expected.counts) / loose
     values = np.rint(expected.counts + (seen.values - expected.counts) / loose)
-    return replace(seen, estimates=estimates, values=values.astype(np.int64))
+    teaching = seen.free & (expected.shares <= MOST_HELD)
+    free = teaching if teaching.any() else seen.free
+    return replace(seen, estimates=estimates, values=values.astype(np.int64), free=free)
 
 
 def _shares(hierarchy: Hierarchy, level: int, size: FloatArray, seen: Observations) -> FloatArray:
@@ -145,8 +149,54 @@ class Scatter:
         for law, places in self.seen.by_law(nodes):
             values, grades = self.seen.values[nodes[places]], self.grades[nodes[places]]
             table = self._tables[law]
-            likelihood[places], means[places], variances[places] = table.rows(values, grades)
+            rows = table.means.rows(grades)
+            likelihood[places], means[places], variances[places] = table.rows(values, rows)
         return Components(likelihood=likelihood, means=means, variances=variances)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GammaPoisson:
+    """Negative binomial laws with the expectation as their mean, from loose to Poisson.
+
+    Less can be said of scatter this way than by `Scatter`, and more precisely: it takes fewer
+    nodes to learn. Components as there: a size each, emptiness, and anything.
+    """
+
+    seen: Observations
+    grades: IntArray
+    top: int
+
+    def keys(self, nodes: IntArray) -> IntArray:
+        """Nodes with the same key have the same components."""
+        return Scatter(seen=self.seen, grades=self.grades, top=self.top).keys(nodes)
+
+    @cached_property
+    def _tables(self) -> dict[tuple[ErrorLaw, float], "_Table"]:
+        nodes = np.flatnonzero(self.seen.free)
+        lowest, highest = int(self.grades[nodes].min()), int(self.grades[nodes].max())
+        count = highest - lowest + 1
+        return {
+            (law, size): _tabled(
+                Means(lowest=lowest - STEPS * LOWEST, count=count, top=self.top, size=size),
+                law,
+                int(self.seen.values[nodes[places]].max()),
+            )
+            for law, places in self.seen.by_law(nodes)
+            for size in SIZES
+        }
+
+    def components(self, nodes: IntArray) -> Components:
+        """For every size, for emptiness and for anything: likelihood and moments of each node."""
+        parts = [np.empty((len(nodes), len(SIZES) + 2)) for _ in range(3)]
+        for law, places in self.seen.by_law(nodes):
+            values, grades = self.seen.values[nodes[places]], self.grades[nodes[places]]
+            for column, size in enumerate(SIZES):
+                table = self._tables[law, size]
+                rows = (grades - table.means.lowest - STEPS * LOWEST)[:, None]
+                for part, found in zip(parts, table.rows(values, rows), strict=True):
+                    part[places, column] = found[:, 0]
+                    part[places, -2:] = found[:, -2:]
+        return Components(likelihood=parts[0], means=parts[1], variances=parts[2])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,11 +216,11 @@ class _Table:
     mean: FloatArray
     variance: FloatArray
 
-    def rows(self, values: IntArray, grades: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Of some values with their grades, a column a component."""
+    def rows(self, values: IntArray, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Of some values with the rows of their means, a column a component."""
         units = np.rint(values / self.unit).astype(np.int64)
         inside = units <= self.near
-        rows = np.column_stack([self.means.rows(grades), np.full((len(values), 2), -1)])
+        rows = np.column_stack([rows, np.full((len(values), 2), -1)])
         at = np.clip(units + self.reach, 0, self.reach + self.near)[:, None]
         likelihood, mean = self.likelihood[rows, at], self.mean[rows, at] * self.unit
         variance = self.variance[rows, at] * self.unit**2
@@ -229,6 +279,7 @@ class Means:
     lowest: int
     count: int
     top: int
+    size: float = SIZE
 
     @cached_property
     def grid(self) -> IntArray:
@@ -240,9 +291,10 @@ class Means:
         """log P(N = x), a row a mean; where x counts units, of a law of as many units."""
         steps = self.lowest + STEPS * LOWEST + np.arange(self.count)
         mean = np.exp(steps * STEP)[:, None] / unit
-        ways = gammaln(x + SIZE) - gammaln(SIZE) - gammaln(x + 1.0)
+        size = self.size
+        ways = gammaln(x + size) - gammaln(size) - gammaln(x + 1.0)
         return np.asarray(
-            ways + SIZE * np.log(SIZE / (SIZE + mean)) + x * np.log(mean / (SIZE + mean))
+            ways + size * np.log(size / (size + mean)) + x * np.log(mean / (size + mean))
         )
 
     def rows(self, grades: IntArray) -> IntArray:

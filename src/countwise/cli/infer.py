@@ -16,7 +16,6 @@ from countwise.inference.posterior import Posterior
 from countwise.inference.printed import infer_counts
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
-from countwise.inference.summaries import check_interval
 from countwise.pages.charts import chance
 from countwise.privacy.epsilon import one_of
 from countwise.progress import Tell
@@ -24,6 +23,7 @@ from countwise.release.folder import refuse_existing, whole
 from countwise.release.published import read_large_release
 from countwise.release.streamed import MOST_WHOLE
 from countwise.reports.posterior import posterior_page
+from countwise.sumproduct.summaries import check_interval
 from countwise.tables.cut import PIECE
 
 EXAMPLE = (
@@ -53,7 +53,7 @@ Source = Annotated[str, typer.Option("--from", help="sharpest, measurements, or 
 Prior = Annotated[
     str,
     typer.Option(
-        help="published (the release's own, of adjust bayes), uniform, uniform:1000, "
+        help="none, nested, published (the release's own, of adjust bayes), uniform, uniform:1000, "
         "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, "
         "compositions:1000, shares:0.4,0.6."
     ),
@@ -90,7 +90,7 @@ def infer(
     from_total: FromTotal = "independent",
     method: Method = "auto",
     source: Source = "sharpest",
-    prior: Prior = "uniform",
+    prior: Prior = "none",
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.95,
     interval: Annotated[str, typer.Option(help="highest or central.")] = "highest",
     statement: Statements = None,
@@ -238,8 +238,13 @@ def _write(
     if draws_out is not None:
         tell("drawing")
         made = posterior.draws(draws, rng=rng).to_arviz()
+        arrays: dict[str, Any] = {
+            **made["posterior"],
+            **made["coords"],
+            "prior": np.array(posterior.joint_prior),
+        }
         with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
-            np.savez_compressed(stream, **made["posterior"], **made["coords"])
+            np.savez_compressed(stream, **arrays)
 
 
 def _write_frame(frame: pl.DataFrame, file: Path, *, overwrite: bool) -> None:
@@ -263,10 +268,17 @@ def _plain(
         result["diagnostics"] = posterior.diagnostics
     if answers:
         result["statements"] = [
-            {"statement": said, "probability": float(p), "error": p.error, "exact": p.exact}
+            {
+                "statement": said,
+                "probability": float(p),
+                "error": p.error,
+                "exact": p.exact,
+                "prior": p.prior,
+            }
             for said, p in answers.items()
         ]
     if top:
+        result["combinations_prior"] = posterior.joint_prior
         result["combinations"] = [asdict(each) | {"total": each.total} for each in best]
     return result
 
@@ -291,14 +303,17 @@ def _print(posterior: Posterior, level: float, interval: str, answers: Any, best
     if posterior.hierarchy.nodes > len(rows):
         out.print(f"… and {posterior.hierarchy.nodes - len(rows):,} more; see --out and --page.")
     if best:
-        out.print("\nMost probable combinations")
+        other = posterior.joint_prior
+        said = "" if other == posterior.prior else f", prior: {other}"
+        out.print(f"\nMost probable combinations{said}")
         for each in best:
             error = f" ± {each.error:.2g} (from draws)" if each.error else ""
             counts = "  ".join(f"{n:,}" for n in each.counts)
             out.print(f"  {counts}   {chance(each.probability)}{error}")
     for said, p in answers.items():
         error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
-        out.print(f"\nP({said}) = {chance(float(p))}{error}", markup=False)
+        other = "" if p.prior == posterior.prior else f"  [prior: {p.prior}]"
+        out.print(f"\nP({said}) = {chance(float(p))}{error}{other}", markup=False)
     out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
     if posterior.diagnostics:
         out.print(posterior.diagnostics)

@@ -18,7 +18,7 @@ from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
 from countwise.sumproduct.noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.steps import Steps
-from countwise.sumproduct.tree import Family
+from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 
 
@@ -64,6 +64,15 @@ class Adjusted:
         """Twice the depth everywhere when a window ends where there is mass, and more beyond."""
         return replace(self, depth=2 * self.depth) if self.ranges.cut_short(touched) else None
 
+    def contradiction(self, touched: list[tuple[BoolArray, BoolArray]]) -> str:
+        """The released counts are made from noisy ones all together: none can be named."""
+        del touched
+        return (
+            "the release has probability zero under this prior and noise, or one too small to "
+            "compute with, so there is no posterior. To fix, choose a prior that allows the "
+            "released counts, or check epsilon."
+        )
+
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The children of one parent as a mixture of coupled sums."""
         raise NotImplementedError
@@ -86,17 +95,25 @@ class Adjusted:
         """The largest count in any window of a cell."""
         return int(self.ranges.highs[-1].max())
 
-    def own(self, level: int, first: int, last: int) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """The root knows its released count, the cells their prior, the rest nothing."""
         lows, highs = self.ranges.lows[level][first:last], self.ranges.highs[level][first:last]
         offsets = window_offsets(lows, highs)
         x = grid(lows, offsets)
         nodes = np.repeat(np.arange(first, last), np.diff(offsets))
         if level == 0:
-            return from_logs(lows, highs, self.root.logs(nodes, x))
+            logs = self.root.logs(nodes, x)
+            logs = logs if log_total is None else logs + log_total(x)
+            return from_logs(lows, highs, logs + self._shared(level, nodes, x))
         if level == len(self.hierarchy.offsets):
             return from_logs(lows, highs, self.prior.log_cells(nodes, x))
-        return Laws(lows=lows, offsets=offsets, values=np.ones(len(x)))
+        return from_logs(lows, highs, self._shared(level, nodes, x))
+
+    def _shared(self, level: int, nodes: IntArray, x: IntArray) -> FloatArray:
+        """What a nested prior says about the counts of parents."""
+        if not self.prior.nested:
+            return np.zeros(len(x))
+        return self.prior.log_parents(np.diff(self.hierarchy.offsets[level])[nodes], x)
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
         """For each parent, the sum over cuts of the law of its children's sum."""

@@ -15,17 +15,20 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from countwise.errors import InputError
-from countwise.inference.grafted import Grafted, TooNarrowError, packed, unpacked
-from countwise.inference.summaries import check_interval, summarise
+from countwise.inference.posterior import in_brief
 from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Report, unheard
 from countwise.release.published import LargeRelease, PublishedPiece
 from countwise.release.runners import Named, Runner, in_threads
+from countwise.sumproduct.certain import BOUNDLESS
 from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.free import cut
+from countwise.sumproduct.grafted import Grafted, TooNarrowError, packed, unpacked
 from countwise.sumproduct.laws import Laws, joined
 from countwise.sumproduct.measured import DEPTH, Measured, measured
 from countwise.sumproduct.noise import same_noise
 from countwise.sumproduct.priors import Prior, Uniform
+from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.sumproduct.tree import (
     WIDENINGS,
     Solved,
@@ -110,10 +113,16 @@ class PieceWork:
         write(partial)
         partial.replace(self.folder / name)
 
+    def _cut(self, laws: Laws) -> Laws:
+        """Without a prior, the counts that are 0 or more."""
+        if self.prior.lower == 0:
+            return laws
+        return cut(laws, np.zeros(laws.nodes, np.int64), np.full(laws.nodes, BOUNDLESS))
+
     def frame(self, solved: Solved, level: int, piece: PublishedPiece) -> pl.DataFrame:
         """One row a node of a level."""
         parts = [
-            summarise(laws, level=self.probability, interval=self.interval)._asdict()
+            summarise(self._cut(laws), level=self.probability, interval=self.interval)._asdict()
             for laws in solved.marginals(level)
         ]
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -124,7 +133,8 @@ class PieceWork:
         return frame.with_columns(
             *(pl.col(name).cast(pl.String) for name in names),
             *(pl.lit(None, dtype=pl.String).alias(name) for name in missing),
-        ).select(*self.release.by, "level", "released", *found)
+            pl.lit(in_brief(self.prior.words())).alias("prior"),
+        ).select(*self.release.by, "level", "released", *found, "prior")
 
 
 def _seen(
@@ -203,7 +213,8 @@ def _solve_top(work: PieceWork, leaves: Laws) -> Solved:
     seen = _seen(release.laws, release.top, release.cut.top)
     depths = [np.full(n, DEPTH) for n in release.cut.top.sizes]
     depths[-1] = np.full(release.cut.top.sizes[-1], work.reach)
-    top = measured(release.cut.top, seen, Uniform(), depths=depths)
+    prior = work.prior if work.prior.nested or work.prior.lower is None else Uniform()
+    top = measured(release.cut.top, seen, prior, depths=depths)
     ties = Grafted(top=top, leaves=leaves)
     return solve(ties, log_total=lambda t: work.prior.log_total(t, cells))
 

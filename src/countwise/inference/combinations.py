@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.errors import InputError
+from countwise.errors import CountwiseError, InputError
 from countwise.inference.climbing import Joint, climbed, middles
 from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.pairing import Coupled
@@ -23,6 +23,9 @@ from countwise.sumproduct.tree import Solved, Ties
 
 MOST = 200  # siblings beyond which no combination has a probability worth listing
 BATCH = 4_096
+NEAR = float(np.exp(-14.0))  # counts less probable than this are tried when they are needed
+LEAST = 1e-30  # and these never
+ROUNDING = 1e-6  # of probabilities that are added up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +107,13 @@ def most_probable(solved: Solved, level: int, parent: int, count: int) -> list[C
         )
     joint = joint_of(solved.ties, level, parent, children, solved.couplings[level].one(parent))
     marginals = solved.family(level, parent, parent + 1).marginals
-    within = [bulk(*marginals.one(s)) for s in range(marginals.nodes)]
-    if few(joint, within):
-        rows = all_rows(within)
-    else:
+    rows = _all_likely(joint, marginals, count)
+    if rows is None:
         found, logs = climbed(joint, middles(marginals), free=True)
         rows = _climb(joint, found[logs.argmax()], count)
     logs = joint.logs(rows) - joint.log_mass
+    if np.exp(logs).sum() > 1.0 + ROUNDING:
+        raise CountwiseError("the probabilities of combinations add up to more than 1.")
     best = np.argsort(-logs, kind="stable")[:count]
     return [
         Combination(counts=tuple(rows[i].tolist()), probability=float(np.exp(logs[i])))
@@ -129,9 +132,30 @@ def most_frequent(rows: IntArray, count: int, effective: float) -> list[Combinat
     ]
 
 
-def bulk(low: int, law: FloatArray) -> IntArray:
-    """The counts that a top combination can have: within exp(-14) of the most probable one."""
-    near = np.flatnonzero(law > law.max() * np.exp(-14.0))
+def _all_likely(joint: Joint, marginals: Laws, count: int) -> IntArray | None:
+    """Combinations among which the `count` most probable ones are; None where they are too many.
+
+    No combination is more probable than any of its counts by itself: once so many are found that
+    have a probability of p or more, counts below p need not be tried.
+    """
+    mass, least = marginals.sums(), NEAR
+    for _ in range(2):
+        laws = [marginals.one(s) for s in range(marginals.nodes)]
+        within = [bulk(*law, least * each) for law, each in zip(laws, mass, strict=True)]
+        if not few(joint, within):
+            return None
+        rows = all_rows(within)
+        logs = np.sort(joint.logs(rows) - joint.log_mass)
+        reached = float(np.exp(logs[-count])) if len(rows) >= count else 0.0
+        if reached >= least:
+            break
+        least = max(reached, LEAST)
+    return rows
+
+
+def bulk(low: int, law: FloatArray, least: float = np.inf) -> IntArray:
+    """The counts within exp(-14) of the most probable one, and those that have the least value."""
+    near = np.flatnonzero(law >= min(least, law.max() * NEAR))
     return np.arange(low + near[0], low + near[-1] + 1)
 
 

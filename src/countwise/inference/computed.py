@@ -1,6 +1,6 @@
 """A posterior that is known exactly, from messages on a tree."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from countwise.inference.linear import linear_law
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
-from countwise.inference.summaries import Law, Summaries, summarise
 from countwise.inference.treemode import tree_mode
 from countwise.progress import Tell, silent
 from countwise.sumproduct.measured import Measured
+from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
 
@@ -64,10 +64,15 @@ class Computed(Posterior):
             raise InputError(f"{expression!r} must have whole multiples to have a law.")
         found = linear_law(self.solved, linear)
         if found is not None:
-            return found[0]
-        values = evaluated(linear, self._needed(rng, expression))
+            return replace(found[0], prior=self.prior)
+        values = evaluated(linear, self._needed(rng, expression, linear.deepest))
         chances = np.bincount(values - values.min()) / len(values)
-        return Law(low=int(values.min()), chances=chances, error=0.5 / np.sqrt(len(values)))
+        return Law(
+            low=int(values.min()),
+            chances=chances,
+            error=0.5 / np.sqrt(len(values)),
+            prior=self.prior,
+        )
 
     def probability(self, statement: str, *, rng: np.random.Generator | None = None) -> Probability:
         """The probability of a statement such as "A > B": exact where the kernel allows."""
@@ -75,16 +80,18 @@ class Computed(Posterior):
         found = None if said.ranked else linear_law(self.solved, said.linear)
         if found is not None:
             law = found[0]
-            return Probability(float(law.chances[holds(said.relation, law.values, 0)].sum()))
-        return estimate(judged(said, self._needed(rng, statement)), DRAWS)
+            share = float(law.chances[holds(said.relation, law.values, 0)].sum())
+            return Probability(share, prior=self.prior)
+        drawn = self._needed(rng, statement, said.deepest)
+        return estimate(judged(said, drawn), DRAWS, prior=self.prior)
 
-    def _needed(self, rng: np.random.Generator | None, what: str) -> Draws:
+    def _needed(self, rng: np.random.Generator | None, what: str, deepest: int) -> Draws:
         if rng is None:
             raise InputError(
                 f"{what!r} can not be computed exactly. To fix, estimate it from draws: give "
                 "rng=numpy.random.default_rng()."
             )
-        return self.draws(DRAWS, rng=rng)
+        return draw(self.solved, DRAWS, deepest=deepest, rng=rng)
 
     def top(
         self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None

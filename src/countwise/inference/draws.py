@@ -45,12 +45,15 @@ class Draws:
         }
 
 
-def draw(solved: Solved, count: int, *, rng: np.random.Generator) -> Draws:
-    """Independent draws of the counts of all nodes."""
+def draw(
+    solved: Solved, count: int, *, deepest: int | None = None, rng: np.random.Generator
+) -> Draws:
+    """Independent draws of the counts of all nodes, or of those down to a level."""
     if count < 1:
         raise InputError(f"the number of draws must be 1 or more, got {count}.")
     hierarchy, levels = solved.hierarchy, _top(solved, count, rng)
-    for level in range(len(levels) - 1, len(hierarchy.offsets)):
+    last = len(hierarchy.offsets) if deepest is None else max(deepest, len(levels) - 1)
+    for level in range(len(levels) - 1, last):
         offsets = hierarchy.offsets[level]
         below = np.empty((count, hierarchy.sizes[level + 1]), np.int64)
         for parent in range(hierarchy.sizes[level]):

@@ -121,10 +121,12 @@ class _Sampler:
         self.noisy = [np.tile(each, (chains, 1)) for each in making.start()]
         self.paths = self._paths()
         self.regions = self._regions()
+        self.shared = self._shared()
         away = 2 * np.sqrt(noise[-1].variances()) * rng.standard_normal(self.noisy[-1].shape)
         if cells is None:
             upper = np.iinfo(np.int64).max if prior.upper is None else prior.upper
             start = np.clip(self.noisy[-1] + np.rint(away), 0, upper).astype(np.int64)
+            start = _within_total(start, prior.upper_total)
         else:
             start = self._stirred(np.tile(cells, (chains, 1)), away)
         levels = [start]
@@ -155,6 +157,17 @@ class _Sampler:
             int(cell): np.flatnonzero(nearest == nearest[cell])
             for cell in np.flatnonzero(nearest >= 0)
         }
+
+    def _shared(self) -> list[tuple[IntArray, IntArray]]:
+        """For every parent, how many children are not exact, and what the exact ones count."""
+        found = []
+        for level, offsets in enumerate(self.hierarchy.offsets, start=1):
+            exact = self.noise[level].variances() == 0.0
+            free = np.add.reduceat((~exact).astype(np.int64), offsets[:-1])
+            noisy = self.noisy[level][0] if self.noisy[level].size else np.zeros(len(exact))
+            known = np.where(exact, noisy, 0).astype(np.int64)
+            found.append((free, np.add.reduceat(known, offsets[:-1])))
+        return found
 
     def _partner(self, cell: int) -> int | None:
         """Another cell that can take what a cell gives; None where there is none."""
@@ -255,17 +268,34 @@ class _Sampler:
     def _log_node(self, level: int, node: int, change: IntArray) -> FloatArray:
         """What is known of a node, its count changed by so much."""
         count = self.true[level][:, [node]] + change
+        logs = self._log_shared(level, node, count)
         if level == 0:
             prior = self.prior.log_total(count.ravel(), self.hierarchy.cells)
-            return self.making.log_root(self.noisy, count) + prior.reshape(count.shape)
+            return self.making.log_root(self.noisy, count) + prior.reshape(count.shape) + logs
         if not self.noisy[level].size:
-            return np.zeros(count.shape)
+            return logs
         value = self.noisy[level][:, [node]]
-        return self.making.log_noise(level, self._law(level, node), value, count)
+        return self.making.log_noise(level, self._law(level, node), value, count) + logs
+
+    def _log_shared(self, level: int, node: int, count: IntArray) -> FloatArray:
+        """What a nested prior says about the count of a parent."""
+        if level == len(self.hierarchy.offsets) or not self.prior.nested:
+            return np.zeros(count.shape)
+        children, known = self.shared[level]
+        left = np.maximum(count.ravel() - known[node], 0)
+        return self.prior.log_parents(children[node], left).reshape(count.shape)
 
     def _move(self, cell: int, moved: IntArray) -> None:
         for level in range(len(self.true)):
             self.true[level][:, self.paths[level, cell]] += moved
+
+
+def _within_total(cells: IntArray, most: int | None) -> IntArray:
+    """Cells scaled down where they add up to more than the prior allows: nothing leads back."""
+    if most is None:
+        return cells
+    sums = np.maximum(cells.sum(axis=1, keepdims=True), 1)
+    return np.where(sums > most, cells * min(most, 1 << 30) // sums, cells)
 
 
 def choose(grid: IntArray, logs: FloatArray, old: IntArray, rng: np.random.Generator) -> IntArray:

@@ -8,14 +8,18 @@ from countwise.inference.statements import Linear, Relation, Statement
 
 
 class Probability(float):
-    """A probability, with the standard error it has when it was estimated from draws."""
+    """A probability, with the standard error it has when it was estimated from draws.
+
+    `prior` says which prior it rests on.
+    """
 
     error: float
+    prior: str
 
-    def __new__(cls, value: float, error: float = 0.0) -> "Probability":
-        """A number with an error."""
+    def __new__(cls, value: float, error: float = 0.0, prior: str = "") -> "Probability":
+        """A number with an error and a prior."""
         made = super().__new__(cls, value)
-        made.error = error
+        made.error, made.prior = error, prior
         return made
 
     @property
@@ -61,7 +65,8 @@ def judged(said: Statement, draws: Draws) -> BoolArray:
     return holds(said.relation, rank, float(said.linear.constant))
 
 
-def estimate(true: BoolArray, effective: float) -> Probability:
+def estimate(true: BoolArray, effective: float, *, prior: str) -> Probability:
     """The share of draws that are true, with its standard error for so many independent draws."""
     share = float(true.mean())
-    return Probability(share, float(np.sqrt((share * (1 - share) + 1 / effective) / effective)))
+    error = float(np.sqrt((share * (1 - share) + 1 / effective) / effective))
+    return Probability(share, error, prior)

@@ -16,7 +16,7 @@ from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.relatives import joint_law
 from countwise.inference.statements import Linear
 from countwise.inference.stepsums import NOTHING, Sum, step_laws
-from countwise.inference.summaries import Law
+from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 
 MOST_PAIRS = 2e8
@@ -90,9 +90,9 @@ def _group_law(
     solved: Solved, level: int, parent: int, multiples: IntArray
 ) -> tuple[int, FloatArray] | None:
     different = [int(c) for c in np.unique(multiples) if c != 0]
-    if len(different) > 2:
-        return None
-    if level == 0 and isinstance(solved.ties, DealtSummed):
+    if not different:  # all of it cancels, as a parent and its only child do
+        return 0, np.ones(1)
+    if len(different) > 2 or (level == 0 and isinstance(solved.ties, DealtSummed)):
         return None
     children = solved.children(level, parent, parent + 1)
     steps = solved.ties.steps(level, parent, children)

@@ -11,9 +11,14 @@ from countwise.inference.combinations import Combination
 from countwise.inference.draws import Draws
 from countwise.inference.judgement import Probability
 from countwise.inference.names import find, level_names, path_name
-from countwise.inference.summaries import Law, Summaries
 from countwise.progress import Tell, silent
+from countwise.sumproduct.summaries import Law, Summaries
 from countwise.tables.hierarchy import Hierarchy
+
+
+def in_brief(prior: str) -> str:
+    """The words of a prior without what is in brackets, or how far it goes."""
+    return prior.partition(" (")[0].partition(" with U ≥")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,11 @@ class Posterior:
     def hierarchy(self) -> Hierarchy:
         """The tree of counts."""
         raise NotImplementedError
+
+    @property
+    def joint_prior(self) -> str:
+        """The prior of joint draws and of statements about many nodes."""
+        return self.prior
 
     @property
     def diagnostics(self) -> str:
@@ -78,7 +88,7 @@ class Posterior:
         """One row a node of every level, root first: its count in the joint mode."""
         counts = self.joint_mode(tell=tell)
         frames = [self.hierarchy.frame(level, count=each) for level, each in enumerate(counts)]
-        return pl.concat(frames)
+        return pl.concat(frames).with_columns(prior=pl.lit(in_brief(self.joint_prior)))
 
     def _law(self, level: int, place: int) -> tuple[int, FloatArray]:
         raise NotImplementedError
@@ -96,6 +106,7 @@ class Posterior:
             path=path_name(self.hierarchy, level, place),
             level=self.hierarchy.levels[level],
             released=None if self.released is None else int(self.released[level][place]),
+            prior=self.prior,
         )
 
     def table(self, *, probability: float = 0.95, interval: str = "highest") -> pl.DataFrame:
@@ -107,7 +118,7 @@ class Posterior:
             columns = found._asdict()
             columns["probability"] = columns.pop("chance")
             frames.append(self.hierarchy.frame(level, **known, **columns))
-        return pl.concat(frames)
+        return pl.concat(frames).with_columns(prior=pl.lit(in_brief(self.prior)))
 
     def records(
         self, *, probability: float = 0.95, interval: str = "highest"

@@ -27,7 +27,7 @@ def infer_counts(
     adjust: str = "mode",
     ties: str | Sequence[int] = "last",
     mechanism: str = "geometric",
-    prior: Prior | str = "uniform",
+    prior: Prior | str = "none",
     labels: Sequence[str] | None = None,
     from_total: str = "independent",
     method: str = "auto",

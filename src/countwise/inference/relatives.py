@@ -27,6 +27,16 @@ class Joint:
     lows: tuple[int, int]
     chances: FloatArray
 
+    def of_zero_or_more(self) -> "Joint | None":
+        """The law when neither is negative; None where that has no probability."""
+        skip = max(-self.lows[0], 0), max(-self.lows[1], 0)
+        chances = self.chances[skip[0] :, skip[1] :]
+        total = chances.sum()
+        if not total > 0.0:
+            return None
+        lows = max(self.lows[0], 0), max(self.lows[1], 0)
+        return Joint(lows=lows, chances=chances / total)
+
     def combined(self, multiples: tuple[int, int]) -> tuple[int, FloatArray]:
         """The law of a sum of multiples of the two."""
         (a, b), (rows, columns) = multiples, self.chances.shape

@@ -12,6 +12,7 @@ from countwise.errors import InputError
 from countwise.inference.computed import Computed
 from countwise.inference.makings import Known
 from countwise.inference.posterior import Posterior
+from countwise.inference.priorfree import PriorFree
 from countwise.inference.published import (
     Published,
     exact_route,
@@ -23,20 +24,22 @@ from countwise.privacy.epsilon import one_of
 from countwise.privacy.measurements import Measurements
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts, read_release
+from countwise.sumproduct.free import free_laws
 from countwise.sumproduct.measured import seen_by
 from countwise.sumproduct.noise import node_noise
-from countwise.sumproduct.priors import Prior, Uniform, read_prior
+from countwise.sumproduct.priors import NestedCompositions, Prior, Uniform, read_prior
 from countwise.sumproduct.tree import Solved, Ties, solve
 
 SOURCES = ("sharpest", "measurements", "counts")
 PUBLISHED = "published"
+NONE = "none"
 METHODS = ("auto", "exact", "gibbs")
 
 
 def infer(
     release: Release | str | Path,
     *,
-    prior: Prior | str = "uniform",
+    prior: Prior | str = NONE,
     source: str = "sharpest",
     method: str = "auto",
     rng: np.random.Generator | None = None,
@@ -44,6 +47,9 @@ def infer(
 ) -> Posterior:
     """The posterior of the true counts of a release, or of the release in a folder.
 
+    Without a prior, which is the default, every other count is taken as any whole number, and the
+    one asked about as 0 or more; joint draws, and statements about more than two counts, then rest
+    on `NestedCompositions`. The counts alone always need a prior: `uniform`, unless one is given.
     The published noisy counts say more than the counts made from them, so `sharpest` uses those;
     `source="counts"` uses the published counts alone, as a reader of a table would have to.
     The prior `published` is the one that a release adjusted by empirical Bayes was made with.
@@ -99,7 +105,7 @@ def infer(
 def infer_measurements(
     measurements: Sequence[Measurements],
     *,
-    prior: Prior | str = "uniform",
+    prior: Prior | str = NONE,
     released: tuple[IntArray, ...] | None = None,
     method: str = "auto",
     rng: np.random.Generator | None = None,
@@ -116,7 +122,7 @@ def infer_measurements(
         start = LeastSquares(tie_key=0)(measurements)[-1] if exact else None
         known = Known(noisy=measurements[0].noisy, noise=noise)
         route = "published noisy counts, Gibbs sampler"
-        belief = _prior(prior)
+        belief = _with_prior(prior, NestedCompositions())
         return sample(
             hierarchy,
             noise,
@@ -129,14 +135,38 @@ def infer_measurements(
             tell=tell,
         )
     belief = _prior(prior)
+    if belief.lower is None:
+        return _prior_free(tuple(measurements), belief, released, tell)
     ties = seen_by(measurements, belief)
     return _posterior(ties, belief, released, "published noisy counts, exact", tell)
+
+
+def _prior_free(
+    measurements: tuple[Measurements, ...],
+    belief: Prior,
+    released: tuple[IntArray, ...] | None,
+    tell: Tell,
+) -> Posterior:
+    """Every count by itself without a prior; what is asked of many together with one."""
+    free = free_laws(measurements, tell=tell)
+    how = free.how
+    return PriorFree(
+        released=released,
+        route=f"published noisy counts, {how}",
+        prior=belief.words(),
+        free=free,
+        signed=seen_by(measurements, belief),
+        joint_belief=NestedCompositions(),
+        make_joint=lambda prior: infer_measurements(
+            measurements, prior=prior, released=released, tell=tell
+        ),
+    )
 
 
 def infer_published(
     published: Published,
     *,
-    prior: Prior | str = "uniform",
+    prior: Prior | str = NONE,
     method: str = "auto",
     rng: np.random.Generator | None = None,
     tell: Tell = silent,
@@ -144,7 +174,7 @@ def infer_published(
     """The posterior when only adjusted counts are known."""
     one_of(method, METHODS, what="method")
     check_counts(published.hierarchy, published.counts)
-    belief = _prior(prior)
+    belief = _with_prior(prior, Uniform())
     ties, route = exact_route(published, belief)
     slow = method == "auto" and takes_minutes(ties)
     if slow or method == "gibbs":
@@ -179,6 +209,12 @@ def _words(prior: Prior, solved: Solved) -> str:
     if not isinstance(prior, Uniform) or prior.upper is not None:
         return prior.words()
     return f"{prior.words()} with U ≥ {solved.ties.largest}, large enough not to matter"
+
+
+def _with_prior(prior: Prior | str, otherwise: Prior) -> Prior:
+    """The prior that was given; another one where none was, and there has to be one."""
+    belief = _prior(prior)
+    return otherwise if belief.lower is None else belief
 
 
 def _prior(prior: Prior | str) -> Prior:

@@ -16,9 +16,9 @@ from countwise.inference.judgement import Probability, estimate, evaluated, judg
 from countwise.inference.names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statements import parse, parse_linear
-from countwise.inference.summaries import Law, Summaries, summarise
 from countwise.progress import Tell, silent
 from countwise.sumproduct.laws import Laws, joined
+from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.tables.hierarchy import Hierarchy
 
 
@@ -84,12 +84,14 @@ class Sampled(Posterior):
         del rng
         values = evaluated(parse_linear(expression, self.hierarchy), self.all_draws)
         low, chances = _frequencies(values).one(0)
-        return Law(low=low, chances=chances, error=0.5 / np.sqrt(self.effective))
+        error = 0.5 / np.sqrt(self.effective)
+        return Law(low=low, chances=chances, error=error, prior=self.prior)
 
     def probability(self, statement: str, *, rng: np.random.Generator | None = None) -> Probability:
         """The share of draws in which a statement is true."""
         del rng
-        return estimate(judged(parse(statement, self.hierarchy), self.all_draws), self.effective)
+        true = judged(parse(statement, self.hierarchy), self.all_draws)
+        return estimate(true, self.effective, prior=self.prior)
 
     def top(
         self, count: int = 10, *, parent: str = "total", rng: np.random.Generator | None = None

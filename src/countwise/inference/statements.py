@@ -41,6 +41,11 @@ class Linear:
         """The smallest number that makes all others whole."""
         return lcm(*(value.denominator for value in (*self.terms.values(), self.constant)))
 
+    @property
+    def deepest(self) -> int:
+        """The deepest level of a node."""
+        return max((level for level, _ in self.terms), default=0)
+
     def minus(self, other: "Linear", factor: Fraction = Fraction(1)) -> "Linear":
         """This minus factor times the other."""
         terms = dict(self.terms)
@@ -57,6 +62,11 @@ class Statement:
     relation: Relation
     linear: Linear
     ranked: tuple[int, int] | None = None
+
+    @property
+    def deepest(self) -> int:
+        """The deepest level of a node that it names."""
+        return self.linear.deepest if self.ranked is None else self.ranked[0]
 
 
 def parse(text: str, hierarchy: Hierarchy) -> Statement:

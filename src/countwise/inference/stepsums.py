@@ -7,6 +7,7 @@ from countwise.kernels import coupled
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.steps import Steps
 
+SMALL = 4_096  # values of pieces that are added up without cutting tails
 Sum = tuple[int, FloatArray, float]
 NOTHING: Sum = (0, np.ones(1), 0.0)
 
@@ -33,4 +34,6 @@ def _sum_law(steps: Steps, weights: FloatArray, pieces: IntArray) -> Sum:
     """The law of the sum of some pieces: lowest value, law, log of its mass."""
     parts = [weights[steps.offsets[q] : steps.offsets[q + 1]] for q in pieces]
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-    return coupled.upward(np.concatenate(parts), offsets, lows=steps.lows[pieces])
+    return coupled.sum_law(
+        np.concatenate(parts), offsets, lows=steps.lows[pieces], tails=int(offsets[-1]) <= SMALL
+    )

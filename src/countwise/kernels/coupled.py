@@ -41,7 +41,7 @@ from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.jointdraws import sample
 from countwise.kernels.jointmode import find_mode, losses_by_sum
-from countwise.kernels.solution import LEAST_OVERLAP, solve, solve_many
+from countwise.kernels.solution import LEAST_OVERLAP, TAIL, solve, solve_many, solve_whole
 from countwise.kernels.tilting import Problem
 
 
@@ -106,11 +106,28 @@ def upward(
     """
     problem = checked(weights, offsets, lows, coupling, coupling_low)
     unused, law = np.empty(problem.weights.size), np.empty(problem.coupling.size)
-    log, _ = solve(problem, False, LEAST_OVERLAP, unused, unused.copy(), law, np.empty(1))
+    log = solve(problem, False, LEAST_OVERLAP, unused, unused.copy(), law, np.empty(1))
     if coupling is None and log > -np.inf:
         first, last = np.nonzero(law)[0][[0, -1]]
         return problem.coupling_low + int(first), law[first : last + 1], log
     return problem.coupling_low, law, log
+
+
+def sum_law(
+    weights: FloatArray, offsets: IntArray, *, lows: IntArray, tails: bool
+) -> tuple[int, FloatArray, float]:
+    """As `upward` without a coupling; with `tails` nothing is cut, at a quadratic cost.
+
+    That is for sums which are yet to meet a coupling that may lie far out in a tail.
+    """
+    problem = checked(weights, offsets, lows, None, 0)
+    unused, law = np.empty(problem.weights.size), np.empty(problem.coupling.size)
+    tail = 0.0 if tails else TAIL
+    log = solve_whole(problem, False, tail, unused, unused.copy(), law, np.empty(1))
+    if log == -np.inf:
+        return problem.coupling_low, law, log
+    first, last = np.nonzero(law)[0][[0, -1]]
+    return problem.coupling_low + int(first), law[first : last + 1], log
 
 
 def log_normaliser(
@@ -143,7 +160,7 @@ def downward(
     problem = checked(weights, offsets, lows, coupling, coupling_low)
     unused, messages = np.empty((2, problem.weights.size))
     sums = np.empty(problem.coupling.size)
-    log, _ = solve(problem, True, LEAST_OVERLAP, unused, messages, sums, np.empty(1))
+    log = solve(problem, True, LEAST_OVERLAP, unused, messages, sums, np.empty(1))
     return messages, log
 
 

@@ -10,6 +10,7 @@ from countwise.kernels.sumtree import Tree, advance, planted
 from countwise.kernels.tilting import Problem, Tilted, prepare
 
 TRIES = 100  # a split that meets a rounding error is drawn again this often
+NEGLIGIBLE = 1e-6  # share of a sum's weight that the tails which were cut may have had
 
 
 @inner
@@ -51,7 +52,10 @@ def draw(tree: Tree, totals: IntArray, rng: np.random.Generator) -> bool:
 
 @inner
 def choose_steps(tilted: Tilted, tail: float, sums: IntArray, rng: np.random.Generator) -> IntArray:
-    """A step for each sum, with the probability of the step given the sum; -1 where there is none.
+    """A step for each sum, with the probability of the step given the sum.
+
+    It is -1 where there is none, and where what was cut from the tails of all steps together is
+    not negligible beside the weight of the sum.
 
     One pass keeps the choice among the steps so far: step c replaces it with the probability
     that its weight has in the weight of all steps up to c.
@@ -59,7 +63,7 @@ def choose_steps(tilted: Tilted, tail: float, sums: IntArray, rng: np.random.Gen
     tree, active = planted(tilted)
     scales = np.full(tilted.problem.lows.size, -np.inf)
     low = sums.min()
-    reached, largest = np.zeros(sums.max() - low + 1), -np.inf
+    reached, largest, whole = np.zeros(sums.max() - low + 1), -np.inf, 0.0
     steps = np.full(sums.size, -1)
     for step in range(tilted.problem.bounds.size - 1):
         advance(tree, tilted, step, active, np.empty(0), scales, tail)
@@ -67,14 +71,19 @@ def choose_steps(tilted: Tilted, tail: float, sums: IntArray, rng: np.random.Gen
             continue
         if tree.scales[0] > largest:
             reached *= np.exp(largest - tree.scales[0])
+            whole *= np.exp(largest - tree.scales[0])
             largest = tree.scales[0]
         law = tree.values[: tree.lengths[0]] * np.exp(tree.scales[0] - largest)
+        whole += np.exp(tree.scales[0] - largest)
         for t in range(max(low, tree.lows[0]), min(low + reached.size, tree.lows[0] + law.size)):
             reached[t - low] += law[t - tree.lows[0]]
         for i in range(sums.size):
             at = sums[i] - tree.lows[0]
             if 0 <= at < law.size and rng.random() * reached[sums[i] - low] < law[at]:
                 steps[i] = step
+    for i in range(sums.size):
+        if tail * whole > NEGLIGIBLE * reached[sums[i] - low]:
+            steps[i] = -1
     return steps
 
 

@@ -57,7 +57,7 @@ def mixture(
     problem = stepped(weights, layout, coupling, coupling_low)
     marginals, messages = np.empty((2, problem.weights.size))
     sums, logs = np.empty(problem.coupling.size), np.empty(problem.bounds.size - 1)
-    total, _ = solve(problem, True, least_overlap, marginals, messages, sums, logs)
+    total = solve(problem, True, least_overlap, marginals, messages, sums, logs)
     return Mixture(marginals, messages, sums, logs, total)
 
 
@@ -73,7 +73,7 @@ def mixture_sums(
     problem = stepped(weights, layout, coupling, coupling_low)
     unused, sums = np.empty(problem.weights.size), np.empty(problem.coupling.size)
     logs = np.empty(problem.bounds.size - 1)
-    total, _ = solve(problem, False, least_overlap, unused, unused.copy(), sums, logs)
+    total = solve(problem, False, least_overlap, unused, unused.copy(), sums, logs)
     return sums, logs, total
 
 

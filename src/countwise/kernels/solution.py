@@ -15,19 +15,19 @@ LEAST_OVERLAP = 1e-3  # below this share the law and T hardly meet, and tails ar
 def meet(tree: Tree, problem: Problem, product: FloatArray, message: FloatArray) -> float:
     """Product of the law of the sum and T, on T's support; the message T sends to the root.
 
-    Returns the share of the smaller of the two bounds max(T)·Σlaw and max(law)·ΣT that the sum
-    of the product reaches: near zero when the two hardly meet.
+    Returns a bound on the sum of the product, the smaller of max(T)·Σlaw and max(law)·ΣT. What
+    was cut from the tails of the law can have added no more than a share of about TAIL of it.
     """
     product[:] = 0.0
     message[:] = 0.0
     law, coupling = tree.values[: tree.lengths[0]], problem.coupling
     if law.size == 0:
-        return 1.0
+        return 0.0
     gap = problem.coupling_low - tree.lows[0]
     for i in range(max(0, -gap), min(product.size, law.size - gap)):
         message[i + gap] = coupling[i]
         product[i] = coupling[i] * law[i + gap]
-    return float(product.sum() / min(coupling.max(), law.max() * coupling.sum()))
+    return float(min(coupling.max() * law.sum(), law.max() * coupling.sum()))
 
 
 @inner
@@ -40,18 +40,17 @@ def sweep(
     sums: FloatArray,
     step_logs: FloatArray,
 ) -> float:
-    """Go through all steps; returns how well law and T meet at the step of largest weight."""
+    """Go through all steps; returns the log of the bounds of all steps together."""
     tree, active = planted(tilted)
     product = np.empty(sums.size)
-    scale, best, overlap = -np.inf, -np.inf, 0.0
+    scale, bounds = -np.inf, np.full(step_logs.size, -np.inf)
     for step in range(step_logs.size):
         advance(tree, tilted, step, active, told, scales, tail)
         message = np.empty(tree.lengths[0])
-        share = meet(tree, tilted.problem, product, message)
+        bound = meet(tree, tilted.problem, product, message)
         mass = product.sum()
         step_logs[step] = tree.scales[0] + np.log(mass) if mass > 0.0 else -np.inf
-        if step_logs[step] >= best:
-            best, overlap = step_logs[step], share
+        bounds[step] = tree.scales[0] + np.log(bound) if bound > 0.0 else -np.inf
         if mass > 0.0:
             scale = add_scaled(sums, scale, product, tree.scales[0])
         if mass > 0.0 and downward:
@@ -61,7 +60,16 @@ def sweep(
         push(tree, p, tail)
     for q in active:
         take(tree, tilted.problem, q, told, scales)
-    return overlap
+    return log_sum(bounds)
+
+
+@inner
+def log_sum(logs: FloatArray) -> float:
+    """log Σ e^x."""
+    largest = logs.max()
+    if largest == -np.inf:
+        return -np.inf
+    return float(largest + np.log(np.exp(logs - largest).sum()))
 
 
 @inner
@@ -87,6 +95,58 @@ def finish(
                 messages[first + i] = np.exp(min(700.0, level + np.log(messages[first + i])))
 
 
+@inner
+def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]:
+    """The steps first to last - 1 as a problem of their own, and which pieces it has."""
+    size, begin = problem.bounds[1], problem.bounds[first + 1]
+    pieces = np.empty(size + problem.bounds[last] - begin, np.int64)
+    for q in range(begin):
+        pieces[problem.components[q]] = q
+    pieces[size:] = np.arange(begin, problem.bounds[last])
+    offsets = np.zeros(pieces.size + 1, np.int64)
+    for i in range(pieces.size):
+        q = pieces[i]
+        offsets[i + 1] = offsets[i] + problem.offsets[q + 1] - problem.offsets[q]
+    weights = np.empty(offsets[-1])
+    for i in range(pieces.size):
+        q = pieces[i]
+        there = slice(problem.offsets[q], problem.offsets[q + 1])
+        weights[offsets[i] : offsets[i + 1]] = problem.weights[there]
+    bounds = np.zeros(last - first + 1, np.int64)
+    bounds[1:] = problem.bounds[first + 1 : last + 1] - begin + size
+    return Problem(
+        weights,
+        offsets,
+        problem.lows[pieces],
+        problem.components[pieces],
+        bounds,
+        problem.coupling,
+        problem.coupling_low,
+    ), pieces
+
+
+@inner
+def solve_alike(
+    problem: Problem,
+    downward: bool,
+    tail: float,
+    marginals: FloatArray,
+    messages: FloatArray,
+    sums: FloatArray,
+    step_logs: FloatArray,
+) -> tuple[float, float]:
+    """Fill the last four arrays under one tilt; the log normaliser, and the log of its bound."""
+    marginals[:], messages[:], sums[:], step_logs[:] = 0.0, 0.0, 0.0, -np.inf
+    tilted, scales = prepare(problem), np.full(problem.lows.size, -np.inf)
+    bound = sweep(tilted, tail, downward, messages, scales, sums, step_logs)
+    step_logs += tilted.coupling_factor
+    total = log_sum(step_logs)
+    if total > -np.inf:
+        sums /= sums.sum()
+        finish(tilted, total, scales, marginals, messages)
+    return total, bound + tilted.coupling_factor
+
+
 @compiled
 def solve(
     problem: Problem,
@@ -96,31 +156,76 @@ def solve(
     messages: FloatArray,
     sums: FloatArray,
     step_logs: FloatArray,
-) -> tuple[float, float]:
-    """Fill the last four arrays; returns the log normaliser and the tail that was cut.
+) -> float:
+    """Fill the last four arrays; returns the log normaliser.
 
-    Where law and T meet in less than the least overlap, tails are kept; else the error is at most
-    the tail that was cut over the overlap.
+    Steps are solved together, under one tilt, if all that their cut tails could have added is
+    negligible: if the least overlap times their bounds is at most the whole. Else each half of
+    them gets a tilt of its own, and a single step is solved with every tail kept.
 
     ``marginals`` and ``messages`` have the layout of the weights, ``sums`` that of T, and
     ``step_logs`` gets the log normaliser of every step.
     """
     marginals[:], messages[:], sums[:], step_logs[:] = 0.0, 0.0, 0.0, -np.inf
     if impossible(problem):
-        return -np.inf, TAIL
-    tilted = prepare(problem)
-    scales, tail = np.full(problem.lows.size, -np.inf), TAIL
-    if sweep(tilted, tail, downward, messages, scales, sums, step_logs) < least_overlap:
-        tail = 0.0
-        sweep(tilted, tail, downward, messages, scales, sums, step_logs)
-    largest = step_logs.max() + tilted.coupling_factor
-    if largest == -np.inf:
-        return -np.inf, tail
-    step_logs += tilted.coupling_factor
-    total = largest + np.log(np.exp(step_logs - largest).sum())
-    sums /= sums.sum()
-    finish(tilted, total, scales, marginals, messages)
-    return total, tail
+        return -np.inf
+    steps, total, slack = step_logs.size, -np.inf, np.log(least_overlap)
+    logs, bound = solve_alike(problem, downward, TAIL, marginals, messages, sums, step_logs)
+    if bound + slack <= logs:
+        return logs
+    if steps == 1:
+        return solve_alike(problem, downward, 0.0, marginals, messages, sums, step_logs)[0]
+    known = logs
+    marginals[:], messages[:], sums[:], step_logs[:] = 0.0, 0.0, 0.0, -np.inf
+    waiting = [(steps // 2, steps), (0, steps // 2)]
+    while len(waiting) > 0:
+        first, last = waiting.pop()
+        part, pieces = portion(problem, first, last)
+        own, told = np.empty(part.weights.size), np.empty(part.weights.size)
+        law, own_logs = np.empty(sums.size), np.empty(last - first)
+        logs, bound = solve_alike(part, downward, TAIL, own, told, law, own_logs)
+        known = max(known, logs)
+        if bound + slack > known:
+            if last - first > 1:
+                middle = (first + last) // 2
+                waiting.append((middle, last))
+                waiting.append((first, middle))
+                continue
+            logs, bound = solve_alike(part, downward, 0.0, own, told, law, own_logs)
+            known = max(known, logs)
+        step_logs[first:last] = own_logs
+        if logs == -np.inf:
+            continue
+        after = max(total, logs) + np.log1p(np.exp(-abs(total - logs))) if total > -np.inf else logs
+        kept, share = np.exp(total - after), np.exp(logs - after)
+        marginals *= kept
+        messages *= kept
+        sums *= kept
+        sums += law * share
+        for i in range(pieces.size):
+            here = slice(part.offsets[i], part.offsets[i + 1])
+            there = slice(problem.offsets[pieces[i]], problem.offsets[pieces[i] + 1])
+            marginals[there] += own[here] * share
+            messages[there] += told[here] * share
+        total = after
+    return total
+
+
+@compiled
+def solve_whole(
+    problem: Problem,
+    downward: bool,
+    tail: float,
+    marginals: FloatArray,
+    messages: FloatArray,
+    sums: FloatArray,
+    step_logs: FloatArray,
+) -> float:
+    """As `solve`, all steps under one tilt, cut as told and not judged."""
+    marginals[:], messages[:], sums[:], step_logs[:] = 0.0, 0.0, 0.0, -np.inf
+    if impossible(problem):
+        return -np.inf
+    return solve_alike(problem, downward, tail, marginals, messages, sums, step_logs)[0]
 
 
 @compiled
@@ -151,7 +256,7 @@ def solve_many(
             every.coupling[there],
             coupling_lows[g],
         )
-        logs[g], _ = solve(
+        logs[g] = solve(
             problem,
             downward,
             LEAST_OVERLAP,

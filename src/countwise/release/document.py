@@ -24,9 +24,10 @@ from countwise.privacy.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
-from countwise.release.folder import whole
+from countwise.release.folder import completed, whole
 from countwise.release.plan import Plan, from_dict
 from countwise.release.promise import make_promise
+from countwise.release.ranges import METHODS, Ranges
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
 
@@ -49,6 +50,8 @@ class Release:
     reason: str = ""
     """The adjustment used and, where the plan left the choice, why."""
     prior: Fitted | None = None
+    ranges: Ranges | None = None
+    """Beside every count; None in folders that have none."""
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -56,8 +59,9 @@ class Release:
         return self.measurements.hierarchy
 
     def table(self) -> pl.DataFrame:
-        """One row a node of every level, with its released count."""
-        return stacked(self.hierarchy, count=self.counts)
+        """One row a node of every level: its released count, and the range of the true one."""
+        known = {} if self.ranges is None else {"low": self.ranges.low, "high": self.ranges.high}
+        return stacked(self.hierarchy, count=self.counts, **known)
 
     def save(
         self,
@@ -66,13 +70,17 @@ class Release:
         overwrite: bool = False,
         csv: bool | None = None,
         tell: Tell = silent,
+        within: Path | None = None,
     ) -> None:
         """Write the release folder; it gets its name when it is complete and checked.
 
-        Without a word on `csv`, counts.csv is written up to MOST_CSV counts.
+        Without a word on `csv`, counts.csv is written up to MOST_CSV counts. `within` is the
+        unfinished folder of a run that has it already.
         """
         tables = TABLES if csv or (csv is None and self.hierarchy.nodes <= MOST_CSV) else TABLES[1:]
-        with whole(Path(folder), overwrite=overwrite) as partial:
+        name = Path(folder)
+        begun = completed(within, name) if within else whole(name, overwrite=overwrite)
+        with begun as partial:
             partial.mkdir()
             table = self.table()
             tell("writing counts.parquet")
@@ -154,6 +162,7 @@ class Release:
                 "tie_key": key,
                 **({} if self.prior is None else {"prior": self.prior.to_dict()}),
             },
+            **({} if self.ranges is None else {"ranges": self.ranges.to_dict()}),
             "plan": self.plan.to_dict(),
         }
 
@@ -244,8 +253,19 @@ def read_release(folder: str | Path) -> Release:
         tie_key=None if key is None else int(key, 16),
         method=manifest["adjustment"]["method"],
         reason=manifest["adjustment"].get("reason", ""),
+        ranges=_read_ranges(manifest, hierarchy, table),
         prior=_read_prior(manifest, hierarchy, measured, where=f"{folder}/release.json"),
     )
+
+
+def _read_ranges(
+    manifest: dict[str, Any], hierarchy: Hierarchy, table: pl.DataFrame
+) -> Ranges | None:
+    """The ranges beside the counts, of which folders of earlier versions have none."""
+    if not {"low", "high"} <= set(table.columns):
+        return None
+    low, high = (split_levels(hierarchy, table[name]) for name in ("low", "high"))
+    return Ranges(low=low, high=high, exact=manifest["ranges"]["method"] == METHODS[True])
 
 
 def _read_prior(

@@ -1,6 +1,6 @@
 """Rows of a release as Arrow tables, written to Parquet as they come."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,8 @@ GROUP = 500_000
 """Rows that are gathered before a group of them is written."""
 
 
-def rows(hierarchy: Hierarchy, level: int, name: str, values: IntArray) -> pa.Table:
-    """The nodes of a level: level columns (empty below the node's level), `level`, a value."""
+def rows(hierarchy: Hierarchy, level: int, values: Mapping[str, IntArray]) -> pa.Table:
+    """The nodes of a level: level columns (empty below the node's level), `level`, the values."""
     size = hierarchy.sizes[level]
     columns = [
         pa.DictionaryArray.from_arrays(codes.view(np.int32), pa.array(labels))
@@ -24,28 +24,30 @@ def rows(hierarchy: Hierarchy, level: int, name: str, values: IntArray) -> pa.Ta
     ]
     columns += [pa.nulls(size, LABEL)] * (len(hierarchy.by) - level)
     same = pa.DictionaryArray.from_arrays(np.zeros(size, np.int32), [hierarchy.levels[level]])
-    return pa.table([*columns, same, pa.array(values)], schema=schema(hierarchy.by, name))
+    arrays = map(pa.array, values.values())
+    return pa.table([*columns, same, *arrays], schema=schema(hierarchy.by, tuple(values)))
 
 
 def top_rows(
-    hierarchy: Hierarchy, by: Sequence[str], level: int, name: str, values: IntArray
+    hierarchy: Hierarchy, by: Sequence[str], level: int, values: Mapping[str, IntArray]
 ) -> pa.Table:
     """The same for a level of the top, which does not have the level columns below the cut."""
-    table = rows(hierarchy, level, name, values)
+    table = rows(hierarchy, level, values)
     for i, column in enumerate(by[len(hierarchy.by) :], start=len(hierarchy.by)):
         table = table.add_column(i, column, pa.nulls(table.num_rows, LABEL))
     return table
 
 
-def schema(by: Sequence[str], name: str) -> pa.Schema:
+def schema(by: Sequence[str], names: Sequence[str]) -> pa.Schema:
     """Columns of every table of a release."""
-    return pa.schema([*((each, LABEL) for each in (*by, "level")), (name, pa.int64())])
+    labels = [(each, LABEL) for each in (*by, "level")]
+    return pa.schema([*labels, *((name, pa.int64()) for name in names)])
 
 
-def write(path: Path, tables: Iterable[pa.Table], by: Sequence[str], name: str) -> None:
+def write(path: Path, tables: Iterable[pa.Table], by: Sequence[str], names: Sequence[str]) -> None:
     """A Parquet file of tables, one after another."""
-    form = schema(by, name)
-    with pq.ParquetWriter(path, form, compression="zstd", write_statistics=[name]) as writer:
+    form, kept = schema(by, names), list(names)
+    with pq.ParquetWriter(path, form, compression="zstd", write_statistics=kept) as writer:
         for table in _groups(tables):
             writer.write_table(table)
 

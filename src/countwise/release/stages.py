@@ -15,15 +15,20 @@ from countwise.adjust.piecewise import Piece, Piecewise, by_pieces
 from countwise.arrays import IntArray
 from countwise.errors import CountwiseError
 from countwise.privacy.measurements import Measurements
+from countwise.release import ranges
 from countwise.release.budget import Budget
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
 from countwise.release.staging import Arrays, Staging, shape_arrays, shape_of
+from countwise.sumproduct.normal import Normal
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import Cut
 from countwise.tables.hierarchy import Hierarchy
 
 TOP, TOP_COUNTS = "top.npz", "top-counts.npz"
+COLUMNS = {"count": ("count", "low", "high"), "noisy": ("noisy",)}
+"""The values of each table's rows."""
+BELOW, TOLD = ("below-means", "below-variances"), ("told-means", "told-variances")
 
 
 def measured_name(piece: int) -> str:
@@ -82,7 +87,8 @@ class Work:
         gathered = {f"up{i}": each for i, each in enumerate(self.adjustment.up(piece))}
         kept = {f"noisy{level}": noisy.noisy[level] for level in piece.below}
         sizes = {"sizes": np.array(noisy.hierarchy.sizes)}
-        return {**shape_arrays(noisy.hierarchy), **kept, **gathered, **sizes}
+        said = ranges.as_arrays("below", ranges.gathered(noisy, self.cut.depth))
+        return {**shape_arrays(noisy.hierarchy), **kept, **gathered, **said, **sizes}
 
     def _piece(self, noisy: Measurements, firsts: tuple[int, ...]) -> Piece:
         return Piece(measured=noisy, depth=self.cut.depth, firsts=firsts)
@@ -134,17 +140,17 @@ class Work:
         kept = self.staging.kept(measured_name(i), "labels", *names)
         return shape_of(kept, depth=level)
 
-    def top_values(self, kind: str, level: int) -> tuple[str, IntArray]:
-        """The column of counts, or of noisy counts, of a level of the top."""
-        if kind == "noisy":
-            return kind, self.staging.kept(TOP, f"noisy{level}")[f"noisy{level}"]
-        return kind, self.staging.kept(TOP_COUNTS, f"counts{level}")[f"counts{level}"]
+    def top_values(self, kind: str, level: int) -> dict[str, IntArray]:
+        """The columns of counts, or of noisy counts, of a level of the top."""
+        return self._columns(kind, level, TOP if kind == "noisy" else TOP_COUNTS)
 
-    def values(self, kind: str, i: int, level: int) -> tuple[str, IntArray]:
+    def values(self, kind: str, i: int, level: int) -> dict[str, IntArray]:
         """The same of a piece."""
-        if kind == "noisy":
-            return kind, self.staging.kept(measured_name(i), f"noisy{level}")[f"noisy{level}"]
-        return kind, self.staging.kept(adjusted_name(i), f"counts{level}")[f"counts{level}"]
+        return self._columns(kind, level, measured_name(i) if kind == "noisy" else adjusted_name(i))
+
+    def _columns(self, kind: str, level: int, name: str) -> dict[str, IntArray]:
+        kept = self.staging.kept(name, *(f"{column}{level}" for column in COLUMNS[kind]))
+        return {column: kept[f"{column}{level}"] for column in COLUMNS[kind]}
 
     def adjust_top(self) -> None:
         """Counts of the top, from its noisy counts and what the pieces gathered."""
@@ -158,7 +164,14 @@ class Work:
         moved = np.array(
             [np.abs(a - b).sum(dtype=np.float64) for a, b in zip(counts, top.noisy, strict=True)]
         )
-        arrays = {f"counts{level}": each for level, each in enumerate(counts)}
+        below = [
+            ranges.of_arrays("below", self.staging.kept(measured_name(i), *BELOW))
+            for i in range(len(self.cut))
+        ]
+        found, told = ranges.top_ranges(top, Normal(*map(np.concatenate, zip(*below, strict=True))))
+        arrays: Arrays = {f"count{level}": each for level, each in enumerate(counts)}
+        arrays |= _range_arrays(dict(enumerate(found)))
+        arrays |= ranges.as_arrays("told", told)
         self.staging.keep(TOP_COUNTS, {"moved": moved, **arrays})
 
     def _gathered(self, i: int) -> tuple[IntArray, ...]:
@@ -174,15 +187,17 @@ class Work:
         if self.staging.has(adjusted_name(i)):
             return b""
         piece, cut = self.piece(i), self.cut
-        at_cut = self.staging.kept(TOP_COUNTS, f"counts{cut.depth}")[f"counts{cut.depth}"]
-        given = at_cut[cut.nodes(i)]
+        top = self.staging.kept(TOP_COUNTS, f"count{cut.depth}", *TOLD)
+        given = top[f"count{cut.depth}"][cut.nodes(i)]
+        told = Normal(*(each[cut.nodes(i)] for each in ranges.of_arrays("told", top)))
         below = self.adjustment.down(piece, given, rng=self.rng(i + 1))
         counts = dict(zip(piece.below, below, strict=True))
         check_family(piece.measured.hierarchy, piece.below, {cut.depth: given, **counts})
         moved = np.zeros(len(self.budget.levels))
         for level, each in counts.items():
             moved[level] = np.abs(each - piece.measured.noisy[level]).sum(dtype=np.float64)
-        arrays = {f"counts{level}": each for level, each in counts.items()}
+        arrays = {f"count{level}": each for level, each in counts.items()}
+        arrays |= _range_arrays(ranges.piece_ranges(piece.measured, told, cut.depth))
         self.staging.keep(adjusted_name(i), {"moved": moved, **arrays})
         return b""
 
@@ -194,6 +209,11 @@ class Work:
         for i in range(len(self.cut)):
             total += self.staging.kept(adjusted_name(i), "moved")["moved"]
         return [float(x) for x in total / np.array(self.sizes())]
+
+
+def _range_arrays(found: dict[int, tuple[IntArray, IntArray]]) -> Arrays:
+    lows = {f"low{level}": low for level, (low, _) in found.items()}
+    return lows | {f"high{level}": high for level, (_, high) in found.items()}
 
 
 def check_family(hierarchy: Hierarchy, levels: range, counts: dict[int, IntArray]) -> None:

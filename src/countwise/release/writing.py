@@ -12,7 +12,7 @@ from countwise.errors import CountwiseError
 from countwise.progress import Report
 from countwise.release import rows
 from countwise.release.runners import Named
-from countwise.release.stages import Work
+from countwise.release.stages import COLUMNS, Work
 
 COUNTS, NOISY = "counts.parquet", "measurements.parquet"
 
@@ -21,10 +21,10 @@ def _tables(work: Work, kind: str, told: Callable[[], None]) -> Iterator[pa.Tabl
     """Rows of all levels, root first, and within a level by their labels."""
     by, depth = work.cut.by, work.cut.depth
     for level in range(depth + 1):
-        yield rows.top_rows(work.cut.top, by, level, *work.top_values(kind, level))
+        yield rows.top_rows(work.cut.top, by, level, work.top_values(kind, level))
     for level in range(depth + 1, len(by) + 1):
         for i in range(len(work.cut)):
-            yield rows.rows(work.shape(i, level), level, *work.values(kind, i, level))
+            yield rows.rows(work.shape(i, level), level, work.values(kind, i, level))
             told()
 
 
@@ -37,7 +37,7 @@ def write_files(work: Work, out: Path, report: Report) -> dict[str, list[str]]:
         def told() -> None:
             report("writing", next(done), steps)
 
-        rows.write(out / name, _tables(work, kind, told), work.cut.by, kind)
+        rows.write(out / name, _tables(work, kind, told), work.cut.by, COLUMNS[kind])
 
     with ThreadPoolExecutor(2) as pool:
         for each in [pool.submit(write, COUNTS, "count"), pool.submit(write, NOISY, "noisy")]:
@@ -59,10 +59,10 @@ class _WriteParts:
         work, by = self.work, self.work.cut.by
         for level in range(work.cut.depth + 1, len(by) + 1):
             for table, kind in ((COUNTS, "count"), (NOISY, "noisy")):
-                found = rows.rows(work.shape(i, level), level, *work.values(kind, i, level))
+                found = rows.rows(work.shape(i, level), level, work.values(kind, i, level))
                 final = self.out / table / part_name(level, i)
                 partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}")
-                rows.write(partial, [found], by, kind)
+                rows.write(partial, [found], by, COLUMNS[kind])
                 partial.replace(final)
         return b""
 
@@ -73,8 +73,8 @@ def write_parts(work: Work, out: Path, each: Named) -> dict[str, list[str]]:
     for table, kind in ((COUNTS, "count"), (NOISY, "noisy")):
         (out / table).mkdir()
         for level in range(work.cut.depth + 1):
-            top = rows.top_rows(work.cut.top, work.cut.by, level, *work.top_values(kind, level))
-            rows.write(out / table / part_name(level, 0), [top], work.cut.by, kind)
+            top = rows.top_rows(work.cut.top, work.cut.by, level, work.top_values(kind, level))
+            rows.write(out / table / part_name(level, 0), [top], work.cut.by, COLUMNS[kind])
     each(_WriteParts(work, out), len(work.cut))
     for table in (COUNTS, NOISY):
         files[table] = sorted(f"{table}/{path.name}" for path in (out / table).glob("[0-9]*"))

@@ -9,10 +9,10 @@ from markupsafe import Markup
 from countwise.errors import InputError
 from countwise.inference.names import path_name
 from countwise.inference.posterior import Node, Posterior
-from countwise.inference.summaries import Summaries
 from countwise.pages.bars import bars
 from countwise.pages.charts import Interval, chance, intervals
 from countwise.pages.page import render
+from countwise.sumproduct.summaries import Summaries
 from countwise.tables.hierarchy import Hierarchy
 
 SHOWN = 40  # children in one chart
@@ -43,6 +43,7 @@ def posterior_page(
         levels=hierarchy.levels,
         route=posterior.route,
         prior=posterior.prior,
+        joint_prior=posterior.joint_prior,
         diagnostics=posterior.diagnostics,
         pictures=pictures(posterior),
         combinations=combinations(posterior, top),

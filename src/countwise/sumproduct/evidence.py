@@ -47,9 +47,11 @@ class Seen:
                 result[at] = np.log(chances[grid - grid.min(), 0])
         return result
 
-    def window(self, depth: FloatArray) -> tuple[IntArray, IntArray]:
+    def window(self, depth: FloatArray, lower: int | None = 0) -> tuple[IntArray, IntArray]:
         """Where the likelihood of each node is within a factor exp(-depth) of its largest."""
         far = self.noise.reach(depth) * (2 if self.how == "redrawn" else 1)
+        if lower is None:
+            return self.values - far, self.values + far
         return np.maximum(self.values - far, 0), np.maximum(self.values, 0) + far
 
 

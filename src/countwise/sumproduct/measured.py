@@ -5,11 +5,12 @@ every parent the sum of its children's: coupled sums, all parents of a level at 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.errors import InputError
 from countwise.kernels import coupled
 from countwise.privacy.measurements import Measurements
 from countwise.sumproduct.evidence import Seen
@@ -17,10 +18,12 @@ from countwise.sumproduct.laws import Laws, from_logs, grid, window_offsets
 from countwise.sumproduct.noise import node_noise
 from countwise.sumproduct.priors import Except, Prior
 from countwise.sumproduct.steps import Steps, laid_out
-from countwise.sumproduct.tree import Family
+from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.invariants import named
 
 DEPTH = 45.0  # windows end where the likelihood is exp(-45) of its largest value
+DEEPEST = 700.0  # and never beyond what a float64 can hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +36,16 @@ class Measured:
     depths: tuple[FloatArray, ...]
     lows: tuple[IntArray, ...]
     highs: tuple[IntArray, ...]
+    shared: tuple[tuple[IntArray, IntArray], ...] | None = None
+    """Of a nested prior: among how many children every parent's count is divided, and what of it
+    is known to be with others."""
 
     @property
     def largest(self) -> int:
         """The largest count in any window of a cell."""
         return int(self.highs[-1].max())
 
-    def own(self, level: int, first: int, last: int) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Likelihood of the node's own values; of cells, times the prior."""
         lows, highs = self.lows[level][first:last], self.highs[level][first:last]
         offsets = window_offsets(lows, highs)
@@ -50,6 +56,11 @@ class Measured:
             logs += seen.logs(nodes, x)
         if level == len(self.hierarchy.offsets):
             logs += self.prior.log_cells(nodes, x)
+        if log_total is not None:
+            logs += log_total(x)
+        if self.shared is not None and level < len(self.hierarchy.offsets):
+            children, known = self.shared[level]
+            logs += self.prior.log_parents(children[nodes], np.maximum(x - known[nodes], 0))
         return from_logs(lows, highs, logs)
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
@@ -97,14 +108,45 @@ class Measured:
         depths = []
         for level, (low, high) in enumerate(touched):
             last = level == len(self.hierarchy.offsets) and upper is not None
-            more = (low & (self.lows[level] > 0)) | (high & ~(last & (self.highs[level] == upper)))
-            depths.append(np.where(more, 2 * self.depths[level], self.depths[level]))
+            start = self.lows[level] > 0 if self.prior.lower == 0 else True
+            more = (low & start) | (high & ~(last & (self.highs[level] == upper)))
+            deepest = more & (self.depths[level] >= DEEPEST) & (self._noise(level) > 0.0)
+            if deepest.any():
+                raise InputError(self._named(level, deepest))
+            deeper = np.minimum(2 * self.depths[level], DEEPEST)
+            depths.append(np.where(more, deeper, self.depths[level]))
         wider = measured(self.hierarchy, self.seen, self.prior, depths=depths)
+        wider = replace(wider, shared=self.shared)
         same = all(
             np.array_equal(a, b) and np.array_equal(c, d)
             for a, b, c, d in zip(self.lows, wider.lows, self.highs, wider.highs, strict=True)
         )
         return None if same else wider
+
+    def _noise(self, level: int) -> FloatArray:
+        """The variance of the least noise of each node; 0 where it has no value of its own."""
+        variances = [seen.noise.variances() for seen in self.seen[level]]
+        return np.min(variances, axis=0, initial=np.inf) if variances else np.zeros(1)
+
+    def contradiction(self, touched: list[tuple[BoolArray, BoolArray]]) -> str:
+        """Which noisy value can not go with the prior, or with the other noisy values."""
+        level = next(i for i, (low, high) in enumerate(touched) if (low | high).any())
+        while not self.seen[level]:
+            level += 1
+        low, high = touched[level]
+        return self._named(level, low | high)
+
+    def _named(self, level: int, nodes: BoolArray) -> str:
+        last = len(self.hierarchy.offsets)
+        if self.prior.upper is not None and (self.seen[last][0].values > self.prior.upper).any():
+            level, nodes = last, self.seen[last][0].values > self.prior.upper
+        values = self.seen[level][0].values
+        node = int(np.argmax(np.where(nodes, np.abs(values), -1)))
+        return (
+            f"the noisy count {values[node]:,} of {named(self.hierarchy, level, node)} contradicts "
+            f"the prior ({self.prior.words()}) or the other noisy counts: together they have a "
+            f"probability below e^-{DEEPEST:.0f}. To fix, choose another prior, or check epsilon."
+        )
 
 
 def seen_by(
@@ -124,7 +166,19 @@ def seen_by(
         prior = Except(prior=prior, known=exact[-1])
     hierarchy = measurements[0].hierarchy
     depths = [np.full(size, depth) for size in hierarchy.sizes]
-    return measured(hierarchy, seen, prior, depths=depths)
+    ties = measured(hierarchy, seen, prior, depths=depths)
+    return replace(ties, shared=_shared(measurements[0])) if prior.nested else ties
+
+
+def _shared(first: Measurements) -> tuple[tuple[IntArray, IntArray], ...]:
+    """For every parent, how many of its children are not exact, and what the exact ones count."""
+    found = []
+    for level, offsets in enumerate(first.hierarchy.offsets, start=1):
+        noisy = first.protected(level)
+        free = np.add.reduceat(noisy.astype(np.int64), offsets[:-1])
+        known = np.add.reduceat(np.where(noisy, 0, first.noisy[level]), offsets[:-1])
+        found.append((free, known))
+    return tuple(found)
 
 
 def measured(
@@ -139,9 +193,9 @@ def measured(
     lows: list[IntArray] = []
     highs: list[IntArray] = []
     for level in range(len(hierarchy.offsets), -1, -1):
-        low, high = _window(seen[level], depths[level])
+        low, high = _window(seen[level], depths[level], prior.lower)
         if level == len(hierarchy.offsets):
-            low, high = _within(low, high, prior.upper)
+            low, high = _within(low, high, seen[level], depths[level], prior.upper)
         else:
             low, high = _below(low, high, hierarchy.offsets[level], lows[-1], highs[-1])
         lows.append(low)
@@ -153,26 +207,45 @@ def measured(
         depths=tuple(depths),
         lows=tuple(reversed(lows)),
         highs=tuple(reversed(highs)),
+        shared=_all_shared(hierarchy) if prior.nested else None,
     )
 
 
-def _window(seen: Sequence[Seen], depth: FloatArray) -> tuple[IntArray, IntArray]:
+def _all_shared(hierarchy: Hierarchy) -> tuple[tuple[IntArray, IntArray], ...]:
+    """As `_shared` where no count is exact."""
+    sizes = [np.diff(offsets) for offsets in hierarchy.offsets]
+    return tuple((size, np.zeros_like(size)) for size in sizes)
+
+
+def _window(
+    seen: Sequence[Seen], depth: FloatArray, lower: int | None
+) -> tuple[IntArray, IntArray]:
     """The hull of the values of each node, wider by the shortest reach of their noises."""
     if not seen:
-        return np.zeros(len(depth), np.int64), np.full(len(depth), np.iinfo(np.int64).max)
-    ends = [each.window(depth) for each in seen]
+        start = 0 if lower == 0 else np.iinfo(np.int64).min
+        return np.full(len(depth), start), np.full(len(depth), np.iinfo(np.int64).max)
+    ends = [each.window(depth, lower) for each in seen]
     far = np.min([each.noise.reach(depth) for each in seen], axis=0)
     values = np.stack([each.values for each in seen])
     if len(seen) == 1:
         return ends[0]
+    if lower is None:
+        return values.min(0) - far, values.max(0) + far
     return np.maximum(values.min(0) - far, 0), np.maximum(values.max(0), 0) + far
 
 
-def _within(low: IntArray, high: IntArray, upper: int | None) -> tuple[IntArray, IntArray]:
-    """Windows of cells, cut where the prior ends."""
+def _within(
+    low: IntArray, high: IntArray, seen: Sequence[Seen], depth: FloatArray, upper: int | None
+) -> tuple[IntArray, IntArray]:
+    """Windows of cells, cut where the prior ends.
+
+    Of a cell that was seen beyond that end it is the counts below the end which are left, and
+    their likelihood falls from there at least as fast as from the value itself.
+    """
     if upper is None:
         return low, high
-    return np.minimum(low, upper), np.minimum(high, upper)
+    far = np.max([each.noise.reach(depth) for each in seen], axis=0, initial=0)
+    return np.clip(low, 0, np.maximum(upper - far, 0)), np.minimum(high, upper)
 
 
 def _below(

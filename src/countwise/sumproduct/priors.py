@@ -4,7 +4,7 @@ A prior is a product over cells times a function of the grand total, which is wh
 can couple: p(N_1, …, N_S) ∝ Π_s c_s(N_s) · t(ΣN). Logarithms are up to a constant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,8 +19,18 @@ class Prior(Protocol):
     """log c_s and log t, and where they end."""
 
     @property
+    def lower(self) -> int | None:
+        """0; None where a count may be any whole number."""
+        ...
+
+    @property
     def upper(self) -> int | None:
         """The largest count a cell can have, if there is one."""
+        ...
+
+    @property
+    def upper_total(self) -> int | None:
+        """The largest grand total that the function of it allows, if there is one."""
         ...
 
     def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:
@@ -31,6 +41,15 @@ class Prior(Protocol):
         """log t(ΣN) when there are so many cells."""
         ...
 
+    @property
+    def nested(self) -> bool:
+        """Whether every parent's count has a factor of its own."""
+        ...
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:
+        """log of that factor, for what parents share among so many children."""
+        ...
+
     def words(self) -> str:
         """The prior in words, for the output."""
         ...
@@ -39,11 +58,39 @@ class Prior(Protocol):
 class Independent:
     """Cells that know nothing of each other: the function of the total is 1."""
 
+    lower: int | None = 0
     upper: int | None = None
+    upper_total: int | None = None
+
+    nested: bool = False
 
     def log_total(self, t: IntArray, cells: int) -> FloatArray:  # noqa: ARG002
         """Zero."""
         return np.zeros(len(t))
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
+
+
+@dataclass(frozen=True)
+class Free(Independent):
+    """No prior: every count may be any whole number, negative ones too, all equally likely.
+
+    With it the law of a count given the noisy ones covers what it says whatever the truth is: the
+    noise shifts with the counts, and this is the flat prior on a group of shifts. The count that is
+    asked about is then cut to what it can be, 0 or more.
+    """
+
+    lower: int | None = None
+
+    def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
+
+    def words(self) -> str:
+        """What is assumed."""
+        return "none (every other count any whole number, the one asked about 0 or more)"
 
 
 @dataclass(frozen=True)
@@ -154,20 +201,55 @@ class Compositions:
     """A prior on the grand total, and every way to divide it among the cells as likely."""
 
     total: Prior = Uniform()
+    lower: int | None = 0
     upper: int | None = None
+
+    @property
+    def upper_total(self) -> int | None:
+        """Where the total's own prior ends."""
+        return self.total.upper
 
     def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
         """Zero."""
         return np.zeros(len(x))
 
+    nested: bool = False
+
     def log_total(self, t: IntArray, cells: int) -> FloatArray:
         """The total's own prior over the number of compositions, C(t+S-1, S-1)."""
-        ways = gammaln(t + float(cells)) - gammaln(t + 1.0) - gammaln(float(cells))
-        return np.asarray(self.total.log_cells(np.zeros(len(t), np.int64), t) - ways)
+        own = self.total.log_cells(np.zeros(len(t), np.int64), t)
+        return np.asarray(own - log_ways(t, np.array(cells)))
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
 
     def words(self) -> str:
         """The total's prior, and how it is divided."""
         return f"total {self.total.words()}, divided uniformly"
+
+
+@dataclass(frozen=True)
+class NestedCompositions(Compositions):
+    """A prior on the grand total, and from the root down every parent's count divided evenly.
+
+    All ways to divide a parent's count among its children are as likely: at every parent the law
+    that its children imply for their sum is divided out, so that nothing is said about its size.
+    """
+
+    nested: bool = True
+
+    def log_total(self, t: IntArray, cells: int) -> FloatArray:  # noqa: ARG002
+        """The total's own prior."""
+        return self.total.log_cells(np.zeros(len(t), np.int64), t)
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:
+        """Minus the logarithm of the number of compositions."""
+        return -log_ways(x, children)
+
+    def words(self) -> str:
+        """The total's prior, and how it is divided."""
+        return f"every count divided evenly among its children (the total {self.total.words()})"
 
 
 @dataclass(frozen=True)
@@ -176,7 +258,13 @@ class Shares:
 
     shares: Sequence[float]
     total: Prior = Uniform()
+    lower: int | None = 0
     upper: int | None = None
+
+    @property
+    def upper_total(self) -> int | None:
+        """Where the total's own prior ends."""
+        return self.total.upper
 
     def __post_init__(self) -> None:
         if np.min(self.shares) <= 0:
@@ -186,6 +274,12 @@ class Shares:
         """x·log θ - log x!."""
         theta = of_cells(self.shares, cells, what="shares of the prior")
         return np.asarray(x * np.log(theta / np.sum(self.shares)) - gammaln(x + 1.0))
+
+    nested: bool = False
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:  # noqa: ARG002
+        """Zero."""
+        return np.zeros(len(x))
 
     def log_total(self, t: IntArray, cells: int) -> FloatArray:
         """The total's own prior times t!."""
@@ -207,6 +301,16 @@ class Except:
     known: BoolArray
     upper: int | None = None
 
+    @property
+    def lower(self) -> int | None:
+        """That of the prior."""
+        return self.prior.lower
+
+    @property
+    def upper_total(self) -> int | None:
+        """That of the prior."""
+        return self.prior.upper_total
+
     def log_cells(self, cells: IntArray, x: IntArray) -> FloatArray:
         """Zero for cells that are known."""
         return np.where(self.known[cells], 0.0, self.prior.log_cells(cells, x))
@@ -215,9 +319,24 @@ class Except:
         """That of the prior, which is conditioned on what is known."""
         return self.prior.log_total(t, cells)
 
+    @property
+    def nested(self) -> bool:
+        """That of the prior."""
+        return self.prior.nested
+
+    def log_parents(self, children: IntArray, x: IntArray) -> FloatArray:
+        """That of the prior."""
+        return self.prior.log_parents(children, x)
+
     def words(self) -> str:
         """Those of the prior."""
         return self.prior.words()
+
+
+def log_ways(t: IntArray, parts: IntArray) -> FloatArray:
+    """log C(t+S-1, S-1): in how many ways a count is divided among S parts, for S ≥ 1."""
+    s = np.maximum(parts, 1).astype(np.float64)
+    return np.asarray(gammaln(t + s) - gammaln(t + 1.0) - gammaln(s))
 
 
 def of_cells(value: float | Sequence[float], cells: IntArray, *, what: str) -> FloatArray:
@@ -235,13 +354,22 @@ def shown(value: float | Sequence[float]) -> str:
     return f"{value:g}" if isinstance(value, int | float) else "of each cell"
 
 
+TO_AN_END: dict[str, Callable[[Uniform], Prior]] = {
+    "uniform": lambda uniform: uniform,
+    "compositions": Compositions,
+    "nested": NestedCompositions,
+}
+
+
 def read_prior(text: str) -> Prior:
     """A prior as written on the command line: uniform:100, poisson:3, compositions, …"""
     kind, _, rest = text.strip().partition(":")
     try:
         numbers = [float(part) for part in rest.split(",") if part]
-        if kind == "uniform":
-            return Uniform(int(rest) if rest else None)
+        if kind == "none" and not rest:
+            return Free()
+        if kind in TO_AN_END:
+            return TO_AN_END[kind](Uniform(int(rest) if rest else None))
         if kind == "poisson":
             return Poisson(numbers[0] if len(numbers) == 1 else numbers)
         if kind == "negative-binomial":
@@ -251,15 +379,12 @@ def read_prior(text: str) -> Prior:
                     "in negative-binomial:3,0.5."
                 )
             return NegativeBinomial(*numbers)
-        if kind == "pmf":
-            return Pmf(numbers)
-        if kind == "compositions":
-            return Compositions(Uniform(int(rest) if rest else None))
-        if kind == "shares":
-            return Shares(numbers)
+        if kind in ("pmf", "shares"):
+            return Pmf(numbers) if kind == "pmf" else Shares(numbers)
     except (ValueError, IndexError):
         pass
     raise InputError(
-        f"prior {text!r} is not one of uniform, uniform:1000, poisson:3, negative-binomial:3,0.5 "
-        "(mean, size), pmf:0.5,0.3,0.2, compositions, compositions:1000, shares:0.4,0.6."
+        f"prior {text!r} is not one of none, nested, nested:1000, uniform, uniform:1000, "
+        "poisson:3, negative-binomial:3,0.5 (mean, size), pmf:0.5,0.3,0.2, compositions, "
+        "compositions:1000, shares:0.4,0.6."
     )

@@ -46,8 +46,8 @@ class Ties(Protocol):
         """The largest count in any window of a cell."""
         ...
 
-    def own(self, level: int, first: int, last: int) -> Laws:
-        """What nodes of a level know by themselves; of cells, their prior included."""
+    def own(self, level: int, first: int, last: int, log_total: "TotalPrior | None" = None) -> Laws:
+        """What nodes of a level know by themselves; of cells and the root, their prior included."""
         ...
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
@@ -64,6 +64,10 @@ class Ties(Protocol):
 
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Ties | None":
         """The same with wider windows where the marginals touch an end; None if none can be."""
+        ...
+
+    def contradiction(self, touched: list[tuple[BoolArray, BoolArray]]) -> str:
+        """Why there is no posterior, when nothing is possible at the nodes that are touched."""
         ...
 
 
@@ -138,10 +142,7 @@ def solve(
                 break
             return solved
         ties = wider
-    raise InputError(
-        "the release has probability zero under this prior and noise, so there is no posterior. "
-        "To fix, choose a prior that allows the released counts, or check epsilon."
-    )
+    raise InputError(ties.contradiction(touched))
 
 
 class TotalPrior(Protocol):
@@ -211,11 +212,7 @@ def pass_down(
 
 
 def _own(ties: Ties, level: int, log_total: TotalPrior | None) -> Laws:
-    own = ties.own(level, 0, ties.hierarchy.sizes[level])
-    if level == 0 and log_total is not None:
-        logs = log_total(own.grid)
-        own = own.times(np.exp(logs - logs.max()) if np.isfinite(logs.max()) else 0.0 * logs)
-    return own
+    return ties.own(level, 0, ties.hierarchy.sizes[level], None if level else log_total)
 
 
 def pass_up(ties: Ties, level: int, ups: list[Laws], own: Laws) -> Laws:

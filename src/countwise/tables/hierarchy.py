@@ -21,7 +21,7 @@ from countwise.errors import TableError
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
 
 ROOT = "total"
-RESERVED = (ROOT, "level", "count", "noisy")
+RESERVED = (ROOT, "level", "count", "low", "high", "noisy")
 
 
 class Shaped(Protocol):

@@ -7,6 +7,8 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.kernels.compilation import reading
+from countwise.kernels.intervals import SAME, highest
 from countwise.privacy.epsilon import one_of
 from countwise.sumproduct.laws import Laws
 
@@ -38,9 +40,9 @@ def summarise(laws: Laws, *, level: float = 0.95, interval: str = "highest") -> 
     mean = np.add.reduceat(p * offset, starts)
     variance = np.add.reduceat(p * (offset - mean[laws.owners]) ** 2, starts)
     best = np.maximum.reduceat(p, starts)
-    peak = np.where(p == best[laws.owners], np.arange(len(p)), len(p))
+    peak = np.where(p > best[laws.owners] * (1.0 - SAME), np.arange(len(p)), len(p))
     mode = laws.grid[np.minimum.reduceat(peak, starts)]
-    ends = highest(laws, p, level) if interval == "highest" else central(laws, p, level)
+    ends = highest_ranges(laws, level) if interval == "highest" else central(laws, p, level)
     reached = np.concatenate([[0.0], np.cumsum(p)])
     first = starts + (ends[0] - laws.lows)
     last = starts + (ends[1] - laws.lows)
@@ -56,17 +58,10 @@ def check_interval(level: float, interval: str) -> None:
     one_of(interval, INTERVALS, what="interval")
 
 
-def highest(laws: Laws, p: FloatArray, level: float) -> tuple[IntArray, IntArray]:
-    """Lowest and highest of each node's most probable values that together hold the level."""
-    order = np.lexsort((-p, laws.owners))
-    before = _before(laws, p[order])
-    chosen = np.zeros(len(p), np.bool_)
-    chosen[order] = before < level - 1e-12
-    x = laws.grid
-    low = np.where(chosen, x, np.iinfo(np.int64).max)
-    high = np.where(chosen, x, -1)
-    starts = laws.offsets[:-1]
-    return np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
+def highest_ranges(laws: Laws, level: float) -> tuple[IntArray, IntArray]:
+    """Lowest and highest of the fewest most probable values that hold a level, of every node."""
+    first, last = highest(reading(laws.values, np.float64), laws.offsets, level)
+    return laws.lows + first, laws.lows + last
 
 
 def central(laws: Laws, p: FloatArray, level: float) -> tuple[IntArray, IntArray]:
@@ -91,12 +86,13 @@ class Law:
     """The posterior of one whole number: P(low + i·step) = chances[i].
 
     `error` is 0 when it was computed, and the largest standard error of a probability when it
-    was estimated from draws.
+    was estimated from draws; `prior` says which prior the law rests on.
     """
 
     low: int
     chances: FloatArray
     error: float = 0.0
+    prior: str = ""
 
     @property
     def values(self) -> IntArray:

@@ -8,7 +8,7 @@ from countwise.arrays import BoolArray, IntArray
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.measured import Measured
 from countwise.sumproduct.steps import Steps
-from countwise.sumproduct.tree import Family
+from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 
 
@@ -29,11 +29,11 @@ class Grafted:
         """The largest count in any window at the cut."""
         return int(self.leaves.highs.max())
 
-    def own(self, level: int, first: int, last: int) -> Laws:
+    def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Of nodes at the cut, all that is known from their pieces."""
         if level == len(self.hierarchy.offsets):
             return self.leaves.part(first, last)
-        return self.top.own(level, first, last)
+        return self.top.own(level, first, last, log_total)
 
     def up(self, level: int, first: int, last: int, children: Laws, own: Laws) -> Laws:
         """As of any measured tree."""
@@ -50,10 +50,15 @@ class Grafted:
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Grafted | None":
         """Wider windows above the cut; at the cut they are as wide as the pieces made them."""
         low, high = touched[-1]
-        if bool((low & (self.leaves.lows > 0)).any() or high.any()):
+        start = self.leaves.lows > 0 if self.top.prior.lower == 0 else True
+        if bool((((low & start) | high) & (self.leaves.sizes > 1)).any()):
             raise TooNarrowError
         wider = self.top.widened(touched)
         return None if wider is None else Grafted(top=wider, leaves=self.leaves)
+
+    def contradiction(self, touched: list[tuple[BoolArray, BoolArray]]) -> str:
+        """As of any measured tree."""
+        return self.top.contradiction(touched)
 
 
 class TooNarrowError(Exception):
