@@ -14,6 +14,8 @@ import argparse
 import json
 import re
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -32,26 +34,32 @@ from range_coverage import judged
 from untuned_tables import untuned_rows
 
 OURS = {"default": "auto", "least squares": "least-squares"}
-JOINT = "default, joint noise"
+PLANNED = "all defaults"
 
 
-def plan(table: Table, adjust: str, *, joint: bool = False) -> Plan:
-    """The plan of a table, at the loss of each level."""
-    mechanism = "gaussian" if table.unit == "rho" else "joint" if joint else "geometric"
+def plan(table: Table, adjust: str) -> Plan:
+    """The plan of a table, at the loss of each level, with a noise of their own for all counts."""
+    mechanism = "gaussian" if table.unit == "rho" else "geometric"
     losses: dict[str, Any] = {table.unit: table.loss}
     return Plan(**losses, mechanism=mechanism, adjust=adjust)
 
 
-def measure(table: Table, *, joint: bool = False) -> Measurements:
+def planned(table: Table) -> Plan:
+    """The same whole loss, and all else as it comes: the split, the noise and the adjustment."""
+    whole: dict[str, Any] = {table.unit: sum(Fraction(each) for each in table.loss.values())}
+    return Plan(**whole) if table.unit == "epsilon" else Plan(**whole, mechanism="gaussian")
+
+
+def measure(table: Table, how: Plan) -> Measurements:
     """Noisy counts of every node."""
-    budget = plan(table, "auto", joint=joint).budget(table.hierarchy)
+    budget = how.budget(table.hierarchy)
     noise = draw_noise(table.hierarchy, budget, noise="exact")
     true = table.hierarchy.sums(table.cells)
     noisy = tuple(t + z for t, z in zip(true, noise, strict=True))
     return Measurements(hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy)
 
 
-def errors(table: Table, *, repetitions: int, minutes: float, joint: bool) -> dict[str, Any]:
+def errors(table: Table, *, repetitions: int, minutes: float, whole: bool) -> dict[str, Any]:
     """Mean squared error of every level, release by release, for every method."""
     true, rng = table.hierarchy.sums(table.cells), np.random.default_rng()
     squared: dict[str, list[list[float]]] = {}
@@ -60,16 +68,16 @@ def errors(table: Table, *, repetitions: int, minutes: float, joint: bool) -> di
     bias = {name: np.zeros(2) for name in OURS}
     started, done = monotonic(), 0
     while done < repetitions and monotonic() - started < 60 * minutes:
-        noisy, key = measure(table), int(rng.integers(2**62))
+        noisy, key = measure(table, plan(table, "auto")), int(rng.integers(2**62))
         made = {name: method(noisy) for name, method in competitors(rng).items()}
         for name, adjust in OURS.items():
             found = adjusted(plan(table, adjust).adjustment(tie_key=key, rng=rng), [noisy])
             made[name] = found.counts
             if name == "default":
                 chosen[found.method] = chosen.get(found.method, 0) + 1
-        if joint and table.unit == "epsilon":
-            method = plan(table, "auto", joint=True).adjustment(tie_key=key, rng=rng)
-            made[JOINT] = method([measure(table, joint=True)])
+        if whole:
+            method = planned(table).adjustment(tie_key=key, rng=rng)
+            made[PLANNED] = method([measure(table, planned(table))])
         for name, counts in made.items():
             off = [each - t for each, t in zip(counts, true, strict=True)]
             squared.setdefault(name, []).append([float((each**2).mean()) for each in off])
@@ -98,11 +106,11 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
     found: dict[str, Any] = {"known": row.known, "lone": row.lone}
     if "errors" in parts:
         repetitions = max(round(share * table.repetitions), 4)
-        joint = "joint" in parts
-        found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, joint=joint)
+        whole = "planned" in parts
+        found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, whole=whole)
     if "ranges" in parts:
         releases = max(round(share * table.judged), 2)
-        found["ranges"] = judged(table, plan(table, "bayes"), releases=releases, minutes=minutes)
+        found["ranges"] = judged(table, partial(plan, table), releases=releases, minutes=minutes)
     return found
 
 
@@ -115,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the releases")
     parser.add_argument("--only", default="", help="rows whose name has this, a regular expression")
-    parser.add_argument("--parts", nargs="+", default=["errors", "joint", "ranges"])
+    parser.add_argument("--parts", nargs="+", default=["errors", "planned", "ranges"])
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures here, row by row")

@@ -25,7 +25,7 @@ class Table:
     loss: Losses
     unit: str = "epsilon"
     repetitions: int = 1000
-    judged: int = 100
+    judged: int = 1000
     """Releases whose ranges are judged."""
 
 
@@ -107,7 +107,7 @@ def known_rows() -> Iterator[Row]:
     for whole in ("1", "4"):
         yield Row(
             name=f"North Carolina by race, ε = {whole} in all",
-            make=lambda w=whole: counted(path, by, even(by, w), repetitions=100, judged=3),  # type: ignore[misc]
+            make=lambda w=whole: counted(path, by, even(by, w), repetitions=100, judged=50),  # type: ignore[misc]
             needs=path,
             known=True,
         )

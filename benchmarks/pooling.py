@@ -41,9 +41,7 @@ def errors(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 def ranges(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Cases, ranges that held, and widths, added up."""
     return {
-        "releases": one["releases"] + other["releases"],
-        "seconds": one["seconds"] + other["seconds"],
-        "refused": added(one["refused"], other["refused"]),
+        **{name: added(one[name], other[name]) for name in ("releases", "seconds", "refused")},
         "why": one["why"] | other["why"],
         "tally": {
             prior: {
@@ -55,6 +53,6 @@ def ranges(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def added(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
+def added(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
     """Numbers by name, added up."""
     return {name: one.get(name, 0) + other.get(name, 0) for name in one | other}

@@ -35,15 +35,15 @@ PLACES = ("county", "tract", "race", "hispanic")
 def real_rows() -> Iterator[Row]:
     """Real tables."""
     for name, by, loss, repetitions, judged in (
-        ("census income, five variables, ε = 1 in all", LONG, even(LONG, "1"), 60, 3),
-        ("census income, band first, ε = ½ in all", SHORT, even(SHORT, "1/2"), 400, 20),
-        ("census income, education first, ε = 1 in all", PAIR, even(PAIR, "1"), 1000, 40),
+        ("census income, five variables, ε = 1 in all", LONG, even(LONG, "1"), 60, 60),
+        ("census income, band first, ε = ½ in all", SHORT, even(SHORT, "1/2"), 400, 400),
+        ("census income, education first, ε = 1 in all", PAIR, even(PAIR, "1"), 1000, 1000),
         (
             "census income, band first, most of ε = 1 on the cells",
             SHORT,
             {ROOT: "0.05", "band": "0.05", "sex": "0.1", "race": "0.2", "occupation": "0.6"},
             400,
-            20,
+            400,
         ),
     ):
         yield Row(
@@ -55,7 +55,7 @@ def real_rows() -> Iterator[Row]:
         )
     yield Row(
         name="North Carolina by race and Hispanic origin, ε = 1 in all",
-        make=lambda: counted(TRACTS, PLACES, even(PLACES, "1"), repetitions=40, judged=2),
+        make=lambda: counted(TRACTS, PLACES, even(PLACES, "1"), repetitions=40, judged=30),
         needs=TRACTS,
     )
 
@@ -73,14 +73,14 @@ def hundred_counties() -> Table:
     """100 counties × 50 cells, 95% of them empty."""
     rng = np.random.default_rng(301)
     counts = np.where(rng.random((100, 50)) < 0.05, 1 + rng.geometric(0.02, (100, 50)), 0)
-    return crossed(counts, by=TREE, loss=half(TREE), repetitions=400, judged=20)
+    return crossed(counts, by=TREE, loss=half(TREE), repetitions=400)
 
 
 def thousand_flat() -> Table:
     """1,000 cells, 97% of them empty, the others of 1 to 400."""
     rng = np.random.default_rng(302)
     cells = np.concatenate([np.zeros(970), rng.geometric(0.012, 30)])
-    return flat(cells, total="0.5", parts="0.5", judged=40)
+    return flat(cells, total="0.5", parts="0.5")
 
 
 def pareto_tree() -> Table:
@@ -100,9 +100,7 @@ def lognormal_tree() -> Table:
     """8 × 10 × 12 with log-normal sizes at every level."""
     rng = np.random.default_rng(304)
     size = rng.lognormal(1, 1, (8, 1, 1)) * rng.lognormal(0, 1, (8, 10, 1))
-    return crossed(
-        np.floor(size * rng.lognormal(1, 1.5, (8, 10, 12))), by=DEEP, loss=half(DEEP), judged=60
-    )
+    return crossed(np.floor(size * rng.lognormal(1, 1.5, (8, 10, 12))), by=DEEP, loss=half(DEEP))
 
 
 def few_large() -> Table:
@@ -119,7 +117,7 @@ def deaths() -> Table:
     shares = np.concatenate([causes, [0, 0]])
     rate = people * shares + np.where(shares == 0, 1 / 3, 0)
     by = ("region", "cause")
-    return crossed(rng.poisson(rate), by=by, loss=half(by, "0.4"), repetitions=400, judged=15)
+    return crossed(rng.poisson(rate), by=by, loss=half(by, "0.4"), repetitions=400)
 
 
 def unbalanced() -> Table:
@@ -128,7 +126,7 @@ def unbalanced() -> Table:
     sizes = np.minimum(rng.geometric(0.04, 120) + rng.integers(0, 2, 120) * 60, 150)
     paths = [(f"{i:03}", f"{j:03}") for i, size in enumerate(sizes) for j in range(size)]
     cells = rng.negative_binomial(0.5, 0.05, len(paths))
-    return tree(paths, cells, half(TREE, "0.4"), by=TREE, repetitions=500, judged=30)
+    return tree(paths, cells, half(TREE, "0.4"), by=TREE, repetitions=500)
 
 
 def deep_thin() -> Table:
@@ -144,20 +142,18 @@ def deep_thin() -> Table:
 def wide_flat() -> Table:
     """5,000 cells of mean 4, negative binomial."""
     rng = np.random.default_rng(309)
-    return flat(
-        rng.negative_binomial(1, 0.2, 5000), total="0.5", parts="0.5", repetitions=400, judged=10
-    )
+    return flat(rng.negative_binomial(1, 0.2, 5000), total="0.5", parts="0.5", repetitions=400)
 
 
 def equal(size: int) -> Callable[[], Table]:
     """50 places whose 20 parts are all alike."""
-    return lambda: crossed(np.full((50, 20), size), by=TREE, loss=half(TREE), judged=40)
+    return lambda: crossed(np.full((50, 20), size), by=TREE, loss=half(TREE))
 
 
 def poisson_tree() -> Table:
     """40 places × 25 parts of mean 2."""
     rng = np.random.default_rng(310)
-    return crossed(rng.poisson(2, (40, 25)), by=TREE, loss=half(TREE), judged=40)
+    return crossed(rng.poisson(2, (40, 25)), by=TREE, loss=half(TREE))
 
 
 def opposed() -> Table:
@@ -176,7 +172,7 @@ def single_children() -> Table:
 
 def lone(size: int) -> Callable[[], Table]:
     """One cell among 200 empty ones."""
-    return lambda: flat([0] * 200 + [size], total="0.5", parts="0.5", judged=1000)
+    return lambda: flat([0] * 200 + [size], total="0.5", parts="0.5")
 
 
 def sparse_three_levels() -> Table:
@@ -184,20 +180,20 @@ def sparse_three_levels() -> Table:
     rng = np.random.default_rng(313)
     alive = (rng.random((30, 20, 1)) < 0.5) & (rng.random((30, 20, 6)) < 0.4)
     counts = np.where(alive, 1 + rng.negative_binomial(0.8, 0.08, alive.shape), 0)
-    return crossed(counts, by=DEEP, loss=even(DEEP, "1"), repetitions=400, judged=15)
+    return crossed(counts, by=DEEP, loss=even(DEEP, "1"), repetitions=400)
 
 
 def small_table() -> Table:
     """Three places by four parts."""
     rng = np.random.default_rng(314)
-    return crossed(rng.integers(0, 200, (3, 4)), by=TREE, loss=half(TREE), judged=400)
+    return crossed(rng.integers(0, 200, (3, 4)), by=TREE, loss=half(TREE))
 
 
 def two_kinds() -> Table:
     """30 places by 12 labels, half of them common, half of them of 0 to 9."""
     rng = np.random.default_rng(315)
     rate = np.where(np.arange(12) % 2, 400.0, 3.0) * rng.lognormal(0, 0.7, (30, 1))
-    return crossed(rng.poisson(rate), by=TREE, loss=half(TREE), judged=40)
+    return crossed(rng.poisson(rate), by=TREE, loss=half(TREE))
 
 
 def misleading_labels() -> Table:
@@ -205,7 +201,7 @@ def misleading_labels() -> Table:
     rng = np.random.default_rng(316)
     shares = np.geomspace(1, 200, 10)
     rate = np.where(np.arange(40)[:, None] % 2, shares, shares[::-1])
-    return crossed(rng.poisson(rate * 0.3), by=TREE, loss=half(TREE), judged=40)
+    return crossed(rng.poisson(rate * 0.3), by=TREE, loss=half(TREE))
 
 
 def isolated_places() -> Table:
@@ -214,7 +210,7 @@ def isolated_places() -> Table:
     counts = np.zeros((60, 30), dtype=np.int64)
     counts[rng.integers(0, 60, 30), np.arange(30)] = rng.geometric(0.01, 30)
     counts[rng.integers(0, 60, 20), rng.integers(0, 30, 20)] += 1
-    return crossed(counts, by=TREE, loss=half(TREE), judged=30)
+    return crossed(counts, by=TREE, loss=half(TREE))
 
 
 def made_rows() -> Iterator[Row]:

@@ -222,8 +222,8 @@ def row(default: float, held: int) -> dict:
             "empty_kept": {"default": 0.5},
         },
         "ranges": {
-            "releases": 5,
-            "seconds": 1.0,
+            "releases": {"default": 5, "published": 5},
+            "seconds": {"default": 1.0, "published": 1.0},
             "refused": {"default": 0, "published": 0},
             "why": {},
             "tally": {"default": tally, "published": tally},
