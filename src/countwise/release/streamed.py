@@ -25,7 +25,7 @@ from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import FITTED, Plan
-from countwise.release.ranges import Ranges
+from countwise.release.ranges import METHODS, Ranges
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
@@ -258,6 +258,7 @@ def _describe(work: Work, reason: str, manifest: dict[str, Any], out: Path) -> N
         moved=work.moved(),
         method=work.method,
         reason=reason,
+        ranges=METHODS[False],
         version=version("countwise"),
         format=str(FORMAT),
     )
