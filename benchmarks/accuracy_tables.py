@@ -1,5 +1,6 @@
-"""The tables that `accuracy.py` releases, with the loss of each level."""
+"""The tables that the accuracy of releases is shown on, with the loss of each level."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -8,94 +9,111 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from countwise.tables.hierarchy import Hierarchy, build
-from countwise.tables.reading import read_public_counts
+from countwise.tables.hierarchy import ROOT, Hierarchy, build
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+
+Losses = dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Counts to release, at a loss."""
+    """Counts to release, at a loss for each level; in ρ where the noise is Gaussian."""
 
-    name: str
     hierarchy: Hierarchy
     cells: np.ndarray
-    epsilon: dict[str, str]
-    repetitions: int
-    covered: int
-    minutes: float = float("inf")
-    categories: bool = False
-    fresh: bool = False  # not looked at while anything was tuned
+    loss: Losses
+    unit: str = "epsilon"
+    repetitions: int = 1000
+    judged: int = 100
+    """Releases whose ranges are judged."""
 
 
-def flat(
-    name: str, cells: Any, total: str, parts: str, repetitions: int, *, fresh: bool = False
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A named table, made when it is wanted."""
+
+    name: str
+    make: Callable[[], Table]
+    needs: Path | None = None
+    known: bool = False
+    """Looked at while an adjustment was tuned."""
+    lone: bool = False
+    """One small cell among empty ones."""
+
+
+def even(by: Sequence[str], whole: str) -> Losses:
+    """The whole loss in equal parts for the total and every level."""
+    return dict.fromkeys((ROOT, *by), str(Fraction(whole) / (len(by) + 1)))
+
+
+def flat(cells: Any, *, total: str, parts: str, **more: Any) -> Table:
+    """One level below the total."""
+    return tree([(f"{i:06}",) for i in range(len(cells))], cells, {ROOT: total, "part": parts},
+                by=("part",), **more)  # fmt: skip
+
+
+def tree(
+    paths: Sequence[tuple[str, ...]], cells: Any, loss: Losses, *, by: Sequence[str], **more: Any
 ) -> Table:
-    labels = pl.DataFrame({"part": [f"{i:06}" for i in range(len(cells))]})
+    """A table from the paths of its cells, in any order."""
+    frame = pl.DataFrame(paths, schema=dict.fromkeys(by, pl.String), orient="row")
+    hierarchy, order = build(frame)
     return Table(
-        name=name,
-        hierarchy=build(labels)[0],
-        cells=np.array(cells, dtype=np.int64),
-        epsilon={"total": total, "part": parts},
-        repetitions=repetitions,
-        covered=repetitions,
-        fresh=fresh,
+        hierarchy=hierarchy, cells=np.asarray(cells, dtype=np.int64)[order], loss=loss, **more
     )
 
 
-def tables(repetitions: int) -> list[Table]:
+def crossed(counts: np.ndarray, *, by: Sequence[str], loss: Losses, **more: Any) -> Table:
+    """Every combination of labels, one axis a level."""
+    paths = [tuple(f"{at:05}" for at in each) for each in np.ndindex(*counts.shape)]
+    return tree(paths, counts.ravel(), loss, by=by, **more)
+
+
+def known_rows() -> Iterator[Row]:
+    """Tables that adjustments were tuned on or compared with before."""
     rng = np.random.default_rng(7)
     spread = np.concatenate([[0, 0, 0, 1, 2, 3, 15, 22, 31, 44, 60], rng.integers(60, 978, 39)])
     seats = np.repeat(
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 27, 36, 53, 435],
         [7, 5, 3, 6, 3, 2, 2, 4, 4, 1, 1, 1, 1, 2, 1, 2, 2, 1, 1, 1],
     )
+    seats = rng.permutation(seats)
     empty = [0] * 200 + [500, 2000, 9000]
-    return [
-        flat("scenario 1", spread, "1", "1", repetitions),
-        flat("scenario 2", spread, "0.1", "5", repetitions),
-        flat("scenario 3", spread, "5", "0.1", repetitions),
-        flat("scenario 4", rng.permutation(seats), "1", "1", repetitions),
-        flat("200 empty cells and three large", empty, "1", "1", repetitions),
-        flat("500 Poisson(3) cells", rng.poisson(3, 500), "0.5", "0.5", repetitions),
-        flat("300 Zipf cells", np.minimum(rng.zipf(1.6, 300), 10**5), "1", "1", repetitions),
-    ]
-
-
-def fresh_tables(repetitions: int) -> list[Table]:
-    """Tables of the same kinds in other sizes and at other losses."""
-    rng = np.random.default_rng(2024)
-    large = rng.integers(50, 3000, 12)
-    empty = {
-        "60 empty cells and two large": ([0] * 60 + [300, 4000], "0.5"),
-        "600 empty cells and twelve large": ([0] * 600 + large.tolist(), "0.7"),
-        "200 empty cells and three large": ([0] * 200 + [500, 2000, 9000], "0.25"),
-        "200 empty cells and twenty of 5 to 40": ([0] * 200 + list(range(5, 41, 2)) + [9, 20], "1"),
-    }
-    other = {
-        "300 Poisson(5) cells": (rng.poisson(5, 300), "0.4"),
-        "800 Poisson(1) cells": (rng.poisson(1, 800), "0.7"),
-        "150 Zipf cells": (np.minimum(rng.zipf(1.4, 150), 10**5), "0.5"),
-        "250 cells of 0 to 50": (rng.integers(0, 51, 250), "0.6"),
-    }
-    return [
-        flat(f"{name}, ε = {epsilon}", cells, epsilon, epsilon, repetitions, fresh=True)
-        for name, (cells, epsilon) in (empty | other).items()
-    ]
-
-
-def trees(path: Path, epsilons: str, repetitions: int, minutes: float) -> list[Table]:
-    by = ("county", "tract", "race")
-    hierarchy, cells = read_public_counts(path, by=by, count="count")
-    return [
-        Table(
-            name=f"North Carolina, ε = {epsilon} in all",
-            hierarchy=hierarchy,
-            cells=cells,
-            epsilon=dict.fromkeys(("total", *by), str(Fraction(epsilon) / 4)),
-            repetitions=repetitions,
-            covered=min(repetitions, 10),
-            minutes=minutes,
-            categories=True,
+    poisson, zipf = rng.poisson(3, 500), np.minimum(rng.zipf(1.6, 300), 10**5)
+    other = np.random.default_rng(2024)
+    large, five, one = other.integers(50, 3000, 12), other.poisson(5, 300), other.poisson(1, 800)
+    mixed = [0] * 200 + [*range(5, 41, 2), 9, 20]
+    for name, cells, total, parts in (
+        ("scenario 1", spread, "1", "1"),
+        ("scenario 2", spread, "0.1", "5"),
+        ("scenario 3", spread, "5", "0.1"),
+        ("scenario 4", seats, "1", "1"),
+        ("200 empty cells and three large, ε = 1", empty, "1", "1"),
+        ("200 empty cells and three large, ε = ¼", empty, "0.25", "0.25"),
+        ("600 empty cells and twelve large, ε = 0.7", [0] * 600 + [*large], "0.7", "0.7"),
+        ("200 empty cells and twenty of 5 to 40, ε = 1", mixed, "1", "1"),
+        ("500 Poisson(3) cells, ε = ½", poisson, "0.5", "0.5"),
+        ("300 Poisson(5) cells, ε = 0.4", five, "0.4", "0.4"),
+        ("800 Poisson(1) cells, ε = 0.7", one, "0.7", "0.7"),
+        ("300 Zipf cells, ε = 1", zipf, "1", "1"),
+    ):
+        yield Row(
+            name=name,
+            make=lambda c=cells, t=total, p=parts: flat(c, total=t, parts=p),  # type: ignore[misc]
+            known=True,
         )
-        for epsilon in epsilons.split(",")
-    ]
+    by, path = ("county", "tract", "race"), DATA / "nc_tracts_2020.csv"
+    for whole in ("1", "4"):
+        yield Row(
+            name=f"North Carolina by race, ε = {whole} in all",
+            make=lambda w=whole: counted(path, by, even(by, w), repetitions=100, judged=3),  # type: ignore[misc]
+            needs=path,
+            known=True,
+        )
+
+
+def counted(path: Path, by: Sequence[str], loss: Losses, **more: Any) -> Table:
+    """A table of a file with one row a cell and its count."""
+    rows = pl.read_csv(path, schema_overrides=dict.fromkeys(by, pl.String))
+    return tree(rows.select(by).rows(), rows["count"].to_numpy(), loss, by=by, **more)

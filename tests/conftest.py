@@ -21,6 +21,17 @@ KINDS = ("sqlite", "postgresql")
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long to look for leaks."""
+    parser.addoption("--mutations", type=int, default=330, help="Faulty files to be tried.")
+
+
+@pytest.fixture
+def mutations(request: pytest.FixtureRequest) -> int:
+    """How many faulty files to try."""
+    return int(request.config.getoption("--mutations"))
+
+
 @pytest.fixture
 def north_carolina() -> Path:
     """2020 census counts of North Carolina: county, tract, race."""

@@ -119,6 +119,7 @@ SETTINGS: dict[str, Setting] = {
     "client.md": office,
     "inference.md": files(release),
     "invariants.md": files(cells),
+    "one-account.md": files(cells),
     "records.md": engines,
     "risk.md": files(cells),
     "run-on-spark.md": on_spark,

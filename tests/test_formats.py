@@ -78,9 +78,9 @@ BAD = {
     "duplicate behind totals": (TOTALS + "B,M,7\n", {"totals": {"*": "Total"}},
                                 r"row \d+: this total|row 11: duplicate"),
     "blank in a wide table": (WIDE.replace("12", ""), {"kind": "wide"},
-                              r"row 3, column 'F': column 'n' is missing"),
+                              r"row 3, column 2: column 'n' is missing"),
     "words in a wide table": (WIDE.replace("12", "x"), {"kind": "wide"},
-                              r"row 3, column 'F': column 'n' is not a whole number"),
+                              r"row 3, column 2: column 'n' is not a whole number"),
     "wide that is long": (LONG, {"kind": "wide"}, "so it is not wide"),
     "wide without categories": ("area\nA\n", {"kind": "wide"}, "it needs one a category"),
     "long that is no sdmx": (LONG, {"kind": "sdmx"}, "not SDMX-CSV"),
@@ -88,7 +88,7 @@ BAD = {
                  r"row 4: ACTION is D"),
     "no dimension": (SDMX_1.replace("sex", "SEX"), {"kind": "sdmx"}, "no column 'sex'"),
     "two periods": (SDMX_1.replace("X:Y(1.0),B,A,M,7,A", "X:Y(1.0),B,A,M,7,A\nX:Y(1.0),A,Q,F,0,A"),
-                    {"kind": "sdmx"}, r"row 6: duplicate cell 'A/F'"),
+                    {"kind": "sdmx"}, r"row 6: duplicate of the cell in row 2"),
 }  # fmt: skip
 
 

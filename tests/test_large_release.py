@@ -23,9 +23,10 @@ from countwise.errors import InputError, PlanError, TableError
 from countwise.privacy.measurements import Measurements
 from countwise.release import streamed
 from countwise.release.document import read_release
+from countwise.release.folder import place
 from countwise.release.sources import record_source, table_source
 from countwise.release.stages import TOP, Work
-from countwise.release.staging import Staging, place
+from countwise.release.staging import Staging
 from countwise.release.streamed import Streamed, method_by_pieces, release_by_pieces
 from countwise.sumproduct.free import ByNormal
 from countwise.tables.cut import Cut, cut_domain, cut_file, gathered
@@ -216,7 +217,7 @@ def test_a_public_domain_fills_in_zeros(tmp_path: Path) -> None:
         np.testing.assert_array_equal(back.counts[-1], true["count"].to_numpy()[order])
         stranger = pl.concat([some, some[:1].with_columns(county=pl.lit("elsewhere"))])
         outside = written(tmp_path, stranger, "outside.parquet")
-        with pytest.raises(TableError, match=r"row 351: cell .*elsewhere.* not in the domain"):
+        with pytest.raises(TableError, match=r"row 351: this cell is not in the domain"):
             make(outside, tmp_path / "r9", domain=tmp_path / domain)
 
 
@@ -225,12 +226,46 @@ BAD_TABLES: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
                  .then(-987).otherwise("count")), r"row 201: column 'count' is negative"),
     "missing": (lambda t: t.with_columns(count=pl.when(pl.int_range(pl.len()) == 200)
                 .then(None).otherwise("count")), r"row 201: column 'count' is missing"),
-    "twice": (lambda t: pl.concat([t, t[100:101]]), r"row 386: duplicate cell .* in row 101"),
+    "twice": (lambda t: pl.concat([t, t[100:101]]), r"row 386: duplicate of the cell in row 101"),
     "empty outer label": (lambda t: t.with_columns(state=pl.when(pl.int_range(pl.len()) == 200)
                           .then(None).otherwise("state")), r"row 201: level column 'state' is"),
     "empty inner label": (lambda t: t.with_columns(kind=pl.when(pl.int_range(pl.len()) == 200)
                           .then(pl.lit("")).otherwise("kind")), r"row 201: level column 'kind'"),
 }  # fmt: skip
+
+
+UNFIT: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str]] = {
+    "lists": (lambda t: t.with_columns(pl.concat_list("count")),
+              "column 'count' has values of type List"),
+    "labels in lists": (lambda t: t.with_columns(pl.concat_list("kind")),
+                        "level column 'kind' has values of type List"),
+    "structs": (lambda t: t.with_columns(pl.struct(pl.col("count").alias("987")).alias("count")),
+                "column 'count' has values of type Struct"),
+    "sum too large": (lambda t: t.with_columns(pl.lit(9 * 10**12).alias("count")),
+                      r"column 'count' adds up to more than 10\^15"),
+    "last row": (lambda t: t.with_columns(count=pl.when(pl.int_range(pl.len()) == pl.len() - 1)
+                 .then(-987).otherwise("count")), r"row 385: column 'count' is negative"),
+    "label of several lines": (
+        lambda t: t.with_columns(kind=pl.when(pl.int_range(pl.len()) == 300)
+                                 .then(pl.lit("a\n987")).otherwise("kind")),
+        r"row 301: level column 'kind' has a label of several lines"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_what_can_be_seen_to_be_wrong_is_refused_before_noise_is_drawn(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(*_: object) -> bytes:
+        raise AssertionError("a piece was measured")
+
+    monkeypatch.setattr(Work, "measure", drawn)
+    change, message = UNFIT[name]
+    path = written(tmp_path, change(frame()))
+    with pytest.raises(TableError, match=message) as refusal:
+        make(path, tmp_path / "release")
+    assert "987" not in str(refusal.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["cells.parquet"]
 
 
 @pytest.mark.parametrize("name", BAD_TABLES)
@@ -435,7 +470,7 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path, out = written(tmp_path, frame()), tmp_path / "release"
-    place(out).mkdir()
+    place(out).mkdir(mode=0o700)
     with (place(out) / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(InputError, match="another run is making"):

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from countwise.errors import BudgetError, InputError, PlanError, StorageError
 from countwise.privacy.chain import check
-from countwise.privacy.ledger import AFTER, KINDS, Ledger, in_epsilon, metadata, micro
+from countwise.privacy.ledger import AFTER, KINDS, Ledger, metadata
+from countwise.privacy.prices import in_epsilon, micro
 from countwise.privacy.storage import open_engine
 from crowds import ACCOUNTS, crowd, try_charge
 

@@ -182,6 +182,8 @@ def test_the_manifest_is_enough_to_infer_from(tmp_path: Path) -> None:
         "epsilon": "1",
         "sum": "1/3 (total) + 1/3 (l0) + 1/3 (l1) = 1",
         "neighbours": "add-remove",
+        "promise": "Whether or not any one person is in the records, no possible release becomes "
+        "more than e^1 ≈ 2.72 times more or less likely.",
         "rows": 1,
     }
     assert manifest["levels"][2] == {

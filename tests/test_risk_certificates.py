@@ -3,17 +3,20 @@
 from fractions import Fraction
 from itertools import permutations
 from math import inf
+from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 
 from countwise.errors import InputError, PlanError
-from countwise.privacy.laws import Geometric
+from countwise.privacy.laws import Geometric, Laplace
 from countwise.risk.certificate import certify, cover, proven
 from countwise.risk.claims import Claim, parse_claim
-from countwise.risk.closed import laplace_risk
+from countwise.risk.closed import enclosure, laplace_risk
 from countwise.risk.gap import Gap
 from countwise.risk.search import candidate, search_by_simulation, search_grid
+from countwise.risk.signs import worse_on_grid
 from countwise.risk.terms import hump
 
 FOUR = ("identity", "clipped", "resized", "noisefirst")
@@ -157,11 +160,70 @@ def test_unknown_estimator_lists_the_known() -> None:
 def test_grid_finds_what_the_thesis_missed() -> None:
     found = search_grid("noisefirst", "identity", counts=range(101), epsilons=TENTHS)
     assert found.points == 101 * 101 * 30
-    assert 0.4 < found.counterexamples / found.points < 0.5
+    assert found.counterexamples == far_pairs(101, TENTHS)
     assert found.top[0].ratio == pytest.approx(1.2997, abs=1e-4)
     assert found.proof.gap_above > 0.99
     within = dict(found.by_epsilon)
     assert all(within[epsilon] > 0 for epsilon in TENTHS)
+
+
+def merging_gap(distance: mpmath.mpf) -> mpmath.mpf:
+    """½E[d²-V²; |V-d| ≤ √8] at ε = 1, by quadrature with the density of a sum of two noises."""
+    reach = 2 * mpmath.sqrt(2)
+    ends = [distance - reach, *([0] if distance < reach else []), distance + reach]
+    density = mpmath.quad(
+        lambda v: (distance**2 - v**2) * (1 + abs(v)) * mpmath.exp(distance - abs(v)) / 4, ends
+    )
+    return density / 2
+
+
+def far_pairs(size: int, epsilons: list[Fraction]) -> int:
+    """Pairs of counts below `size`, with an ε, for which |a-b|·ε is beyond the gap's root."""
+    root = mpmath.findroot(merging_gap, 1.4)
+    return sum(
+        2 * (size - d) for epsilon in epsilons for d in range(size) if d * epsilon > float(root)
+    )
+
+
+def test_no_counterexample_is_dropped_for_being_small() -> None:
+    """The gap falls like e^-d and stays positive: 1e-1300 at the far corner of the wide grid."""
+    for epsilons in (TENTHS, TENTHS[:10]):
+        found = search_grid("noisefirst", "identity", counts=range(101), epsilons=epsilons)
+        assert found.counterexamples == far_pairs(101, epsilons)
+    for distance in (1.4, 2, 2.9, 8, 20, 60, 300, 3000):
+        assert merging_gap(mpmath.mpf(distance)) > 0
+    corner = search_grid("noisefirst", "identity", counts=(0, 999, 1000), epsilons=TENTHS[-1:])
+    assert corner.counterexamples == 6
+    assert 0 < corner.proof.gap_above < 0.2
+    pages = Path(__file__).parents[1] / "docs"
+    risk, reproduction = ((pages / name).read_text() for name in ("risk.md", "reproduction.md"))
+    assert f"{far_pairs(101, TENTHS[:10]):,}" in reproduction
+    assert f"{far_pairs(101, TENTHS):,} of {101 * 101 * 30:,}" in risk
+    assert f"{far_pairs(1001, TENTHS):,} of {1001 * 1001 * 30:,}" in risk
+
+
+@pytest.mark.parametrize("kind", [Laplace, Geometric])
+@pytest.mark.parametrize("pair", list(permutations(("clipped", "resized", "segmented"), 2)))
+def test_signs_on_a_grid_are_those_of_wide_balls(kind: type, pair: tuple[str, str]) -> None:
+    """Every point by 2,000 bits, where the grid takes doubles where it can."""
+    law, claim, counts = kind(scale=Fraction(2, 3)), Claim(left=pair[0], right=pair[1]), (0, 2, 40)
+    worse, _, _ = worse_on_grid(claim, counts, law)
+    for i, a in enumerate(counts):
+        for j, b in enumerate(counts):
+            left, right = (
+                enclosure(name, [Fraction(a), Fraction(b)], law, precision=2000) for name in pair
+            )
+            assert (left > right) or (left < right)
+            assert worse[i, j] == (left > right)
+
+
+def test_estimators_that_are_one_under_geometric_noise() -> None:
+    """With ε = 3 no bins merge but equal ones: both merging estimators are the identity."""
+    for worse in ("noisefirst", "segmented"):
+        found = search_grid(
+            worse, "identity", counts=range(9), epsilons=[Fraction(3)], kind=Geometric
+        )
+        assert (found.counterexamples, found.top, found.proof) == (0, (), None)
 
 
 def test_grid_finds_nothing_where_there_is_nothing() -> None:

@@ -66,7 +66,7 @@ def test_search(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("risk", "search", "--worse", "noisefirst", "--than", "identity")
     data = result(capsys, *words, "--counts", "0:100", "--epsilons", "0.1:3.0:0.1")
     assert data["points"] == 306_030
-    assert data["counterexamples"] == 143_588
+    assert data["counterexamples"] == 295_808
     assert data["proof"]["left"][0] > data["proof"]["right"][1]
     _, out, _ = run(capsys, *words, "--counts", "0:5", "--epsilons", "1")
     assert "Proven in ball arithmetic" in out

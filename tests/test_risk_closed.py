@@ -142,3 +142,21 @@ def test_refusals() -> None:
         expected_losses(
             bins(1, 2), DiscreteGaussian(scale=Fraction(1)), rng=rng, method="integration"
         )
+
+
+def test_segmented_prices_two_bins_as_eight() -> None:
+    """(18, 21) under geometric noise at ε = 35/29, over noise vectors; by log 2 it is 2.6."""
+    law = Geometric(scale=Fraction(29, 35))
+    line = np.arange(-60, 61)
+    first, second = np.meshgrid(line, line, indexing="ij")
+    weights = np.multiply.outer(law.pmf(line), law.pmf(line))
+    losses = {}
+    for bins in (2, 8):
+        merged = (first - second - 3) ** 2 / 2 <= 2 * np.log(bins) * law.variance
+        error = np.where(merged, ((first + second) ** 2 + 9) / 2, first**2 + second**2)
+        losses[bins] = float((error * weights).sum())
+    assert risk("segmented", [Fraction(18), Fraction(21)], law) == pytest.approx(
+        losses[8], rel=1e-12
+    )
+    assert losses[2] == pytest.approx(2.60, abs=0.005)
+    assert losses[8] == pytest.approx(4.88, abs=0.005)

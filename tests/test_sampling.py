@@ -1,6 +1,9 @@
 """The exact samplers: thresholds proven, law tested with power, randomness never shared."""
 
 import multiprocessing
+import secrets
+import subprocess
+import sys
 import threading
 from fractions import Fraction
 
@@ -157,8 +160,31 @@ def test_words_are_uniform_across_block_borders() -> None:
     assert len(np.unique(words)) == len(words)
 
 
-def test_the_stream_is_keyed_anew_after_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entropy, "REKEY_AFTER", 1 << 20)
-    first = entropy._stream()
-    entropy.words(1 << 18)
-    assert entropy._stream() is not first
+def test_a_fork_that_python_was_not_told_of_shares_no_noise() -> None:
+    """The C library's own fork, as an embedder may use it, right after noise was drawn."""
+    code = """
+import ctypes, os, sys
+from countwise.privacy import entropy
+entropy.words(8)
+reading, writing = os.pipe()
+if ctypes.CDLL(None).fork() == 0:
+    os.write(writing, entropy.words(8).tobytes())
+    os._exit(0)
+print(entropy.words(8).tobytes() == os.read(reading, 64))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_every_block_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a machine that is started twice from one snapshot draws new ones."""
+    keys: list[bytes] = []
+
+    def key(size: int) -> bytes:
+        keys.append(secrets.token_bytes(size))
+        return keys[-1]
+
+    monkeypatch.setattr(entropy.os, "urandom", key)
+    entropy.words(2 * entropy.BLOCK // 8 + 1)
+    entropy.word()
+    assert len(set(keys)) == len(keys) == 2 * 4

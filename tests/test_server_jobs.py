@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from countwise.errors import AnswerError, BudgetError
+from countwise.privacy.prices import Terms, read_loss
 from countwise.server import jobs
 from countwise.server.failpoints import FAILPOINTS
 from countwise.server.refusals import Conflict, NotThere
@@ -178,6 +179,47 @@ def test_lost_too_often_is_burnt(office):
     assert office.service.job(ANN, job.id).status == "failed"
     assert office.spent() == EPSILON
     assert office.service.submit(ANN, ask(), "two").cost == "1"  # asking again is paid again
+
+
+def test_the_ledger_does_not_tell_how_an_answer_failed(office):
+    """Lost by its worker or out of memory: one note for all, whatever the data did."""
+    office.service.submit(ANN, ask(), "one")
+    for i in range(3, 0, -1):
+        jobs.take(office.ledger, "w", start=time.time() - 100 * i, slot_seconds=SLOT, attempts=3)
+    jobs.take(office.ledger, "w", start=time.time(), slot_seconds=SLOT, attempts=3)
+    office.service.submit(ANN, ask(), "two")
+    work = jobs.take(office.ledger, "w", start=time.time(), slot_seconds=SLOT, attempts=3)
+    jobs.give_up(office.ledger, work)
+    with office.ledger.reading() as book:
+        burnt = [each for each in book.all() if each.kind == "burnt"]
+    assert [each.note for each in burnt] == ["no answer came of it"] * 2
+    assert [each.terms for each in burnt] == [""] * 2
+
+
+def test_an_entry_of_the_server_says_what_was_asked_and_is_priced_in_rho_too(office):
+    """Any change of a person's rows, at ε²/2 of ρ where the data set is counted in that alone."""
+    with office.ledger.writing() as book:
+        terms = Terms(neighbours="add-remove", rows=9, unit="rho")
+        book.set_cap("dataset", "workers", 0, rho=10**12, terms=terms)
+        book.set_cap("user", "ann", 10 * EPSILON, rho=10**12)
+    assert office.service.plan(ANN, ask()).allowed
+    job = office.service.submit(ANN, ask(), "one")
+    assert job.cost == "1"
+    (budget,) = [each.budget for each in office.service.datasets(ANN)]
+    assert (budget.unit, budget.cap, budget.left) == ("ρ", "1", "0.5")
+    with office.ledger.reading() as book:
+        last = list(book.all())[-1]
+        assert (last.micro, last.rho) == (0, 10**12 // 2)
+        assert book.balance("user", "ann").rho_left == 10**12 // 2
+    kept = read_loss(last.terms)
+    assert (kept.neighbours, kept.rows, last.note[:6]) == ("any-change", None, "query ")
+    assert kept.plan in last.note
+    office.work()
+    assert office.service.answer(ANN, job.id).verdict == "supported"
+    assert not office.service.plan(BOB, ask(claim="age > 0")).allowed  # has no budget of ρ
+    with pytest.raises(BudgetError, match="user 'bob' has ρ = 0 left"):
+        office.service.submit(BOB, ask(claim="age > 0"), "two")
+    assert office.finding().flaws == ()
 
 
 def test_that_it_is_computed_already_is_not_shown(office):

@@ -25,9 +25,10 @@ import pytest
 import countwise as cw
 from countwise.cli import main
 from countwise.errors import TableError
+from countwise.release.folder import place
 from countwise.release.sources import table_source
 from countwise.release.spark import OnSpark, spark_record_source
-from countwise.release.staging import Staging, place
+from countwise.release.staging import Staging
 from countwise.release.streamed import release_by_pieces
 from countwise.tables import spark
 from countwise.tables.domainfile import read_domain_file
@@ -54,15 +55,27 @@ levels = ["a", "b", "c"]
 """
 
 
+def logging_to(folder: Path) -> str:
+    """What a cluster that keeps event logs has among its settings."""
+    return f"--conf spark.eventLog.enabled=true --conf spark.eventLog.dir={folder.as_uri()}"
+
+
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the settings of the cluster say that Spark keeps its event log."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="module")
+def session(event_log: Path) -> Iterator[Any]:
     needs(shutil.which("java") is not None, "Java (Debian's package default-jre-headless)")
     import pyspark
 
     home = Path(pyspark.__file__).parent
     settings = {
         "SPARK_HOME": str(home),
-        "PYSPARK_SUBMIT_ARGS": f"--master {CLUSTER} --conf spark.driver.memory=1g pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--master {CLUSTER} --conf spark.driver.memory=1g "
+        f"{logging_to(event_log)} pyspark-shell",
     }
     with patch.dict(os.environ, settings):
         made = spark.session("spark")
@@ -314,3 +327,34 @@ def test_without_pyspark_the_extra_is_named() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "TableError engine 'spark' needs PySpark" in done.stdout
     assert 'pip install "countwise[spark]"' in done.stdout
+
+
+def test_no_event_log_is_kept_where_the_cluster_keeps_one(
+    session: Any, event_log: Path, tmp_path: Path
+) -> None:
+    """It would have queries with the key of bounded rows, and exact numbers of records."""
+    made = tmp_path / "people.parquet"
+    session.range(100).write.parquet(str(made))
+    assert session.read.parquet(str(made)).count() == 100
+    assert list(event_log.iterdir()) == []
+
+
+def test_a_session_that_keeps_an_event_log_is_refused(tmp_path: Path) -> None:
+    """One that is open already can not be told to stop."""
+    needs(shutil.which("java") is not None, "Java (Debian's package default-jre-headless)")
+    own = tmp_path / "own"
+    own.mkdir()
+    code = (
+        "from pyspark.sql import SparkSession\n"
+        "SparkSession.builder.master('local[1]').getOrCreate().range(3).count()\n"
+        "from countwise.tables.spark import session\n"
+        "session('spark')\n"
+    )
+    settings = {"PYSPARK_SUBMIT_ARGS": f"{logging_to(own)} pyspark-shell"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env=os.environ | settings, timeout=300,
+    )  # fmt: skip
+    assert "TableError" in done.stderr
+    assert "keeps an event log" in done.stderr
+    assert list(own.iterdir())  # such a session does keep one

@@ -158,7 +158,7 @@ def test_words_and_page(tmp_path):
         "The claim is supported",
         "ε = 1 was spent",
         "It is not the probability",
-        "A claim is supported if",
+        "Then a claim is supported if",
     ):
         assert word in " ".join(out.split())
     text = page.read_text()

@@ -27,14 +27,14 @@ def frame():
 
 
 def unscaled(text):
-    """Our design on the scale of the columns, with its names."""
+    """Our design on the scale of the columns, with its names.
+
+    With β = Cγ for the coefficients, Zγ = Xβ says X = ZC⁻¹.
+    """
     model = parse_model(text, SCHEMA)
     layout = design(model, SCHEMA)
-    matrix = layout.matrix(ROWS, 300)
-    for j, column in enumerate(layout.columns):
-        if column.pieces:
-            matrix[:, j] = matrix[:, j] * column.half + column.middle
-    return matrix, layout
+    turned = np.array([layout.contrast({j: 1.0}) for j in range(len(layout.names))])
+    return layout.matrix(ROWS, 300) @ np.linalg.inv(turned), layout
 
 
 # Ours on the left, formulaic's on the right.
@@ -61,6 +61,10 @@ EQUAL = [
     ("y ~ log(x + 1):C(g)", "np.log(x + 1):C(g)"),
     ("y ~ poly(x, 2)", "poly(x, 2, raw=True)"),
     ("y ~ poly(x, 3) + a", "poly(x, 3, raw=True) + a"),
+    ("y ~ 0 + poly(x, 2)", "0 + poly(x, 2, raw=True)"),
+    ("y ~ poly(x, 2):a", "poly(x, 2, raw=True):a"),
+    ("y ~ poly(x, 2)*poly(b, 2)", "poly(x, 2, raw=True)*poly(b, 2, raw=True)"),
+    ("y ~ poly(x, 2)*C(f)", "poly(x, 2, raw=True)*C(f)"),
     ('y ~ C(f, "q")', "C(f, contr.treatment('q'))"),
     ("y ~ `odd name` + x", "`odd name` + x"),
 ]

@@ -2,6 +2,7 @@
 
 import warnings
 
+import mpmath
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -14,6 +15,7 @@ from countwise.verification.design import design
 from countwise.verification.fits import fit
 from countwise.verification.formula import parse_model
 from countwise.verification.partitions import assign, fresh_key
+from countwise.verification.schema import schema_from_dict
 from verification.samples import SCHEMA, rows
 
 RESPONSE = {"ols": "y", "logistic": "won", "poisson": "count"}
@@ -64,6 +66,95 @@ def test_ill_conditioned_least_squares_are_corrected():
     wanted = reference("ols", x, y)
     np.testing.assert_allclose(found.coefficients[0], wanted.params, rtol=1e-7)
     assert found.standard_error(np.array([0, 1.0, 0]))[0] == pytest.approx(wanted.bse[1], rel=1e-6)
+
+
+def in_partitions(text, values, response, *, low, high, family="ols", partitions=20):
+    """A fit of a column x within public bounds in partitions, and its design."""
+    schema = schema_from_dict(
+        {
+            "person": {"one_row_each": True},
+            "columns": {
+                "x": {"type": "number", "low": low, "high": high},
+                "a": {"type": "number", "low": -5, "high": 5},
+                "y": {"type": "number", "low": -1e6, "high": 1e6},
+                "won": {"type": "binary"},
+                "count": {"type": "integer", "low": 0, "high": 500},
+            },
+        }
+    )
+    layout = design(parse_model(f"{RESPONSE[family]} ~ {text}", schema), schema)
+    x = layout.matrix(values, len(response))
+    groups = np.arange(len(response)) % partitions
+    found = fit(x, response, groups, count=partitions, family=family, intercept=layout.intercept)
+    return found, layout, groups
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("width", [1e1, 1e5, 1e9])
+@pytest.mark.parametrize("place", ["low", "high", "middle"])
+def test_loose_bounds_and_offsets_make_no_column_singular(family, width, place):
+    """A regressor of standard deviation 1, anywhere within bounds of any width."""
+    rng = np.random.default_rng(11)
+    low = {"low": -5.0, "high": 5 - width, "middle": -width / 2}[place]
+    columns = {"x": rng.normal(size=3000).clip(-4, 4), "a": rng.normal(size=3000).clip(-5, 5)}
+    eta = 0.3 + 0.5 * columns["x"] - 0.4 * columns["a"]
+    y = {
+        "ols": eta + rng.normal(size=3000),
+        "logistic": (rng.random(3000) < 1 / (1 + np.exp(-eta))).astype(float),
+        "poisson": rng.poisson(np.exp(eta)).astype(float),
+    }[family]
+    found, layout, groups = in_partitions(
+        "x + a", columns, y, low=low, high=low + width, family=family
+    )
+    assert found.fitted.all()
+    plain = np.column_stack([np.ones(3000), columns["x"], columns["a"]])
+    # A column keeps a rounding of its bounds' width, and the intercept is that far from the data.
+    close = 1e-6 + 1e-14 * width
+    for g in (0, 7, 19):
+        wanted = reference(family, plain[groups == g], y[groups == g])
+        for j in range(3):
+            contrast = layout.contrast({j: 1.0})
+            assert found.combination(contrast)[g] == pytest.approx(
+                wanted.params[j], abs=close * wanted.bse[j]
+            )
+            assert found.standard_error(contrast)[g] == pytest.approx(wanted.bse[j], rel=2e-5)
+
+
+def test_powers_are_fitted_about_the_middle_of_their_bounds():
+    rng = np.random.default_rng(12)
+    year = rng.integers(2000, 2021, 2000).astype(float)
+    z = (year - 2010) / 10
+    y = 1 + z - 2 * z**2 + 3 * z**3 + rng.normal(size=2000)
+    found, layout, groups = in_partitions("poly(x, 3)", {"x": year}, y, low=2000, high=2020)
+    assert found.fitted.all()
+    one = groups == 4
+    # The plain powers in 60 digits: their normal equations lose 20.
+    with mpmath.workdps(60):
+        plain = mpmath.matrix([[mpmath.mpf(v) ** p for p in range(4)] for v in year[one]])
+        wanted = mpmath.lu_solve(plain.T * plain, plain.T * mpmath.matrix(y[one]))
+    for power in range(4):
+        ours = found.combination(layout.contrast({power: 1.0}))[4]
+        assert ours == pytest.approx(float(wanted[power]), rel=1e-9)
+    alone, layout, groups = in_partitions("0 + poly(x, 2)", {"x": year}, y, low=2000, high=2020)
+    plain = np.column_stack([year, year**2])
+    wanted = np.linalg.lstsq(plain[groups == 0], y[groups == 0], rcond=None)[0]
+    assert alone.combination(layout.contrast({1: 1.0}))[0] == pytest.approx(wanted[1], rel=1e-6)
+
+
+def test_a_column_is_singular_beside_what_the_constant_leaves_of_it():
+    rng = np.random.default_rng(13)
+    x, y = rng.normal(size=200), rng.normal(size=200)
+    ones = np.ones(200)
+    for offset in (0.0, 1e4, 1e7):
+        near = np.column_stack([ones, offset + x, offset + x + 1e-3 * rng.normal(size=200)])
+        assert one_group(near, y, "ols")
+        twin = np.column_stack([ones, offset + x, 2 * (offset + x) + 3])
+        assert not one_group(twin, y, "ols")
+        flat = np.column_stack([ones, offset + x, np.full(200, offset + 0.1)])
+        assert not one_group(flat, y, "ols")
+    outlier = x.copy()
+    outlier[0] = 1e6  # the row that the others are measured from
+    assert one_group(np.column_stack([ones, outlier, rng.normal(size=200)]), y, "ols")
 
 
 def one_group(x, y, family):

@@ -22,7 +22,7 @@ from countwise.verification.records import Records, read_records
 from countwise.verification.request import make_request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED, best_case
 from countwise.verification.schema import schema_from_dict
-from countwise.verification.verify import synthetic_outcomes, verify
+from countwise.verification.verify import synthetic_partitions, verify
 
 REPETITIONS = 200
 
@@ -72,7 +72,7 @@ def test_what_can_never_be_given():
     rng = np.random.default_rng(3)
     noisy = rng.normal(0, 40, size=(3000, 3)).round()
     alpha, epsilon = np.ones(3), Fraction(1, 2)
-    found = majorities(noisy, partitions=10, epsilon=epsilon, alpha=alpha)[:, 0]
+    found = majorities(noisy, partitions=10, epsilon=epsilon, alpha=alpha, border=0.5)[:, 0]
     best = best_case(partitions=10, epsilon=epsilon, alpha=alpha)
     assert found.max() <= best + 1e-12
     assert found.max() == pytest.approx(best, abs=1e-6)
@@ -123,7 +123,7 @@ def test_verdicts_on_the_census_meet_the_planned_power(census, model, family, cl
     """
     schema, records, like = census
     request = make_request(
-        schema, model=model, family=family, claim=claim, epsilon=1, partitions=50
+        schema, model=model, family=family, claim=claim, epsilon=1, partitions=50, border=0.5
     )
     verdicts = [answer(verify(records, request), request).verdict for _ in range(REPETITIONS)]
     distance = whole_data_distance(records, request)
@@ -131,7 +131,7 @@ def test_verdicts_on_the_census_meet_the_planned_power(census, model, family, cl
     rng = np.random.default_rng(4)
     planned = power(setting(), distance=distance, repetitions=20_000, rng=rng)
     if family == "logistic":
-        planned = synthetic_power(like, request, repetitions=150, rng=rng)
+        planned, _ = synthetic_power(like, request, repetitions=150, rng=rng)
         assert planned.r > ndtr(distance / np.sqrt(50))  # the bias is upwards
     for name, chance in ((SUPPORTED, planned.supported), (CONTRADICTED, planned.contradicted)):
         found = verdicts.count(name) / REPETITIONS
@@ -154,9 +154,10 @@ def test_synthetic_partitions_have_the_size_of_the_datas(census):
         offsets[: third.stop + 1],
         synthetic=True,
     )
-    assert len(synthetic_outcomes(like, request)) == 50
-    assert len(synthetic_outcomes(fewer, request)) == 17
-    found = synthetic_power(fewer, request, repetitions=20, rng=np.random.default_rng(9))
+    assert len(synthetic_partitions(like, request).outcomes) == 50
+    assert len(synthetic_partitions(fewer, request).outcomes) == 17
+    found, lean = synthetic_power(fewer, request, repetitions=20, rng=np.random.default_rng(9))
+    assert 0.35 < lean < 0.5
     assert found.repetitions == 20 * (20 * 17 // 50)
     assert 0 < found.simulation_error < 0.2
 
@@ -165,14 +166,14 @@ def test_outcomes_of_confidential_rows_are_not_shown(census):
     schema, records, _ = census
     request = make_request(schema, model=HOURS, claim="education_years > 1", epsilon=1)
     with pytest.raises(CountwiseError, match="synthetic rows only"):
-        synthetic_outcomes(records, request)
+        synthetic_partitions(records, request)
 
 
 def test_claims_without_a_distance_have_a_power(census):
     schema, _, like = census
     for claim, mechanism in (("education_years in [0, 2]", "binary"), ("age cut at 0", "lattice")):
         request = make_request(schema, model=HOURS, claim=claim, epsilon=1, mechanism=mechanism)
-        found = synthetic_power(like, request, repetitions=5, rng=np.random.default_rng(10))
+        found, _ = synthetic_power(like, request, repetitions=5, rng=np.random.default_rng(10))
         assert found.supported + found.undecided == pytest.approx(1)
 
 

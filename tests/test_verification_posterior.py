@@ -113,6 +113,53 @@ def test_mode_is_the_highest_point(case):
         assert best >= law.density(grid).max() * (1 - 1e-9)
 
 
+SHARP = [
+    ([19.0, 1.0, 0.0], 20, 2, [0.2, 0.2, 0.2]),
+    ([20.0, 0.0, 0.0], 20, 5, [0.3, 0.05, 0.5]),
+    ([0.0, 12.0, 0.0], 12, 1, [0.05, 0.3, 0.2]),
+    ([9.0, 2.0], 11, 0.5, [0.5, 0.2]),
+    ([25.0, 25.0], 50, 1, [0.02, 0.02]),
+]
+
+
+@pytest.mark.parametrize("case", SHARP)
+@pytest.mark.parametrize("q", [1e-6, 0.001, 0.025, 0.5, 0.975, 0.999, 1 - 1e-6])
+def test_quantiles_next_to_an_end_are_right_to_a_rounding_of_x(case, q):
+    """With alpha below 1 a quantile can be within 1e-13 of 1, or within 1e-100 of 0."""
+    law = posterior(*case).share([0], [0, 1])
+    x = law.quantile(q)
+    a, b = law.a + law.low + np.arange(len(law.weights)), law.b + law.total - law.low
+    b = b - np.arange(len(law.weights))
+
+    def cdf(x):
+        return law.weights @ betainc(a, b, x)
+
+    below, above = x * (1 - 1e-11), x * (1 + 1e-11)
+    if x > 0.5:
+        below, above = 1 - (1 - x) * (1 + 1e-11), 1 - (1 - x) * (1 - 1e-11)
+    below, above = min(below, np.nextafter(x, 0)), max(above, np.nextafter(x, 1))
+    # Nearer to 0 than 1e-300, or to 1 than half a rounding, no double is.
+    assert x <= 1e-299 or cdf(below) <= q + 1e-13
+    assert above >= 1 or cdf(above) >= q - 1e-13
+
+
+@pytest.mark.parametrize("case", SHARP)
+def test_the_mode_is_an_end_where_the_density_is_largest_beside_it(case):
+    law = posterior(*case).share([0], [0, 1])
+    near = 10.0 ** np.linspace(-12, -1, 4000)
+    points = np.concatenate([near, np.linspace(0.1, 0.9, 4000), 1 - near[::-1]])
+    best = points[np.argmax(law.density(points))]
+    assert law.mode == pytest.approx({points[0]: 0.0, points[-1]: 1.0}.get(best, best), abs=1e-3)
+
+
+def test_a_density_that_rises_at_both_ends_and_has_a_hump():
+    """All of r's mass is around 0.9 but for a spike at 1; no spike where the weight is nothing."""
+    law = posterior([18.0, 2.0], 20, 3, [0.2, 0.2]).share([0], [0, 1])
+    assert law.mode == 1.0
+    law = posterior([18.0, 2.0], 20, 60, [0.2, 0.2]).share([0], [0, 1])
+    assert 0.9 < law.mode < 0.95
+
+
 def test_density_integrates_to_one():
     law = posterior([3.2, 9.9, 1.1], 14, 1, [1.5, 2, 0.8]).share([0], [0, 1])
     assert quad(lambda x: float(law.density(x)), 0, 1)[0] == pytest.approx(1, abs=1e-9)
@@ -208,9 +255,11 @@ def test_many_majorities_are_the_posteriors():
     for kinds in (2, 3):
         noisy = rng.normal(10, 12, size=(20, kinds))
         alpha = np.array([1, 1.5, 0.7][:kinds])
-        found = majorities(noisy, partitions=25, epsilon=Fraction(1), alpha=alpha)
-        for row, (above, errors) in zip(noisy, found, strict=True):
+        found = majorities(noisy, partitions=25, epsilon=Fraction(1), alpha=alpha, border=0.42)
+        for row, (above, errors, below) in zip(noisy, found, strict=True):
             exact = posterior(row, 25, 1, alpha)
-            assert above == pytest.approx(exact.share([0], [0, 1]).above(0.5), abs=1e-12)
+            law = exact.share([0], [0, 1])
+            assert above == pytest.approx(law.above(0.58), abs=1e-12)
+            assert below == pytest.approx(law.cdf(0.42), abs=1e-12)
             if kinds == 3:
                 assert errors == pytest.approx(exact.share([2]).above(0.5), abs=1e-12)

@@ -298,3 +298,5 @@ def test_records_do_not_show_themselves():
     assert not any(str(value)[:6] in repr(wrapped) for value in rows(5)["y"])
     with pytest.raises(TypeError, match="pickled"):
         pickle.dumps(wrapped)
+    with pytest.raises(TypeError, match="pickled"):
+        wrapped.__getstate__()

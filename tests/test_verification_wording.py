@@ -48,7 +48,7 @@ def test_ranges_are_not_called_a_claim():
     given = answer([20, 15, 15, 0], outcomes=names, one_sided=False)
     assert given.sentences()[0].startswith("Not decided at this ε: no range")
     assert "claim" not in given.meaning
-    assert answer([50, 0, 0, 0], outcomes=names).sentences()[0] == (
+    assert answer([50, 0, 0, 0], outcomes=names, border=0.5).sentences()[0] == (
         "Supported: in most partitions the value is below 0."
     )
 

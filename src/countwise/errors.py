@@ -13,7 +13,8 @@
     ├── StorageError          exit code 1, a database that is locked, full or out of reach
     └── BudgetError           exit code 3, refused because the budget does not allow it
 
-A message says what is wrong, where, and what would be right. It never shows a count.
+A message says what is wrong, where, and what would be right. It never shows a count, or a label or
+a name that was not asked for, and never repeats what a library says: that quotes what it read.
 """
 
 

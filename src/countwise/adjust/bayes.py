@@ -10,7 +10,6 @@ rounded to whole, non-negative numbers; then come their own children.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -88,15 +87,10 @@ class EmpiricalBayes:
 def _worthwhile(
     candidates: Sequence[Division], seen: Observations, first: IntArray
 ) -> Division | None:
-    """The simplest law that no other clearly beats; none where least squares is about as good.
-
-    Clearly is by more than log n in twice the log-likelihood.
-    """
+    """The law that explains a level best; none where least squares is about as good."""
     if not candidates:
         return None
-    best, clear = candidates[0], log(seen.free.sum()) / 2
-    for each in candidates[1:]:
-        best = each if each.log_likelihood > best.log_likelihood + clear else best
+    best = max(candidates, key=lambda each: each.log_likelihood)
     noise = np.where(seen.free, seen.variances, 0.0)
     promised = given_the_sum(np.where(seen.free, best.variances, 0.0), first)
     worthwhile = promised < (1 - WORTHWHILE) * given_the_sum(noise, first)

@@ -30,7 +30,7 @@ from countwise.adjust.shareprior import (
     grades_of,
     set_free,
 )
-from countwise.arrays import FloatArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.privacy.measurements import Measurements
 
 FEWEST_NODES = 30  # a pool smaller than this learns from all nodes instead
@@ -146,7 +146,8 @@ def of_expectations(level: Level) -> Division:
     top = _highest(free)
     around = GammaPoisson(seen=seen, grades=grades_of(expected.counts), top=top)
     nodes = np.flatnonzero(seen.free)
-    everyone = _Pool(numbers=np.zeros(1, np.int64), nodes=nodes, taught=taught(nodes))
+    teachers = taught(np.flatnonzero(free.free))
+    everyone = _Pool(numbers=np.zeros(1, np.int64), nodes=nodes, taught=teachers)
     fit = _fit(around, everyone, maximise, teaching=replace(around, seen=free))
     moments = seen.estimates.copy(), seen.variances.copy()
     moments[0][nodes], moments[1][nodes] = fit.means, fit.variances
@@ -190,7 +191,7 @@ def _of_shares(level: Level, name: str) -> Division:
     which = np.zeros(len(names), dtype=np.int64)
     total, risk = 0.0, 0.0
     moments = seen.estimates.copy(), seen.variances.copy()
-    for pool in _pools(level, members, len(names)):
+    for pool in _pools(level, members, len(names), teaching=free.free):
         fit = _fit(scatter, pool, maximise, teaching=teaching)
         moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
         total, risk = total + fit.log_likelihood, risk + fit.risk
@@ -221,16 +222,20 @@ class _Pool:
     taught: IntArray
 
 
-def _pools(level: Level, members: IntArray, count: int) -> Iterator[_Pool]:
+def _pools(
+    level: Level, members: IntArray, count: int, *, teaching: BoolArray | None = None
+) -> Iterator[_Pool]:
     """Large pools, which learn from themselves; the small ones together, which learn from all."""
     nodes = np.flatnonzero(level.seen.free)
-    large = np.bincount(members[nodes], minlength=count) >= FEWEST_NODES
+    teachers = nodes if teaching is None else np.flatnonzero(teaching)
+    large = np.bincount(members[teachers], minlength=count) >= FEWEST_NODES
     for number in np.flatnonzero(large):
         mine = nodes[members[nodes] == number]
-        yield _Pool(numbers=np.array([number]), nodes=mine, taught=taught(mine))
+        own = teachers[members[teachers] == number]
+        yield _Pool(numbers=np.array([number]), nodes=mine, taught=taught(own))
     if not large.all():
         rest = nodes[~large[members[nodes]]]
-        yield _Pool(numbers=np.flatnonzero(~large), nodes=rest, taught=taught(nodes))
+        yield _Pool(numbers=np.flatnonzero(~large), nodes=rest, taught=taught(teachers))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -31,7 +31,7 @@ RATIO = 0.01
 RAREST = 1e-9  # share of a label that no noisy count has
 SMALLEST = 0.05  # expected count, and share of a label relative to its share everywhere
 FEWEST_PARENTS = 8  # labels below fewer are too rare for a share of their own: they have one share
-MOST_HELD = 0.9  # share of a parent up to which a scatter can be told: an only child has none
+MOST_HELD = 0.501  # share of a parent up to which a node teaches how nodes scatter
 FAR = 1e-15  # chance of an error beyond what is tabled
 GRAIN = 24  # units to a standard deviation of an error, where that is many counts
 WIDE = 80  # standard deviations of the error from zero, laws are so wide that it changes nothing
@@ -80,12 +80,15 @@ def set_free(seen: Observations, expected: Expected) -> Observations:
 
     Of independent nodes with variances in proportion to their shares s, one that is known to add
     up with the others varies by 1 - s of what it would: with two children of a known sum, half.
-    Distances from the expectation are stretched accordingly before a scatter is learned.
+    Distances from the expectation are stretched accordingly before a scatter is learned. Nodes with
+    more than half of their parent teach nothing, as they are what the others leave.
     """
     loose = np.sqrt(1 - np.minimum(expected.shares, MOST_HELD))
     estimates = expected.counts + (seen.estimates - expected.counts) / loose
     values = np.rint(expected.counts + (seen.values - expected.counts) / loose)
-    return replace(seen, estimates=estimates, values=values.astype(np.int64))
+    teaching = seen.free & (expected.shares <= MOST_HELD)
+    free = teaching if teaching.any() else seen.free
+    return replace(seen, estimates=estimates, values=values.astype(np.int64), free=free)
 
 
 def _shares(hierarchy: Hierarchy, level: int, size: FloatArray, seen: Observations) -> FloatArray:

@@ -1,7 +1,7 @@
 """The command line: parse, call, print. One file a command; no mathematics here."""
 
-import os
 import sys
+from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Annotated
 
@@ -24,7 +24,9 @@ from countwise.cli import (
 )
 from countwise.cli import backup as backing
 from countwise.cli import serve as serving
+from countwise.cli.faults import only_our_words, unforeseen
 from countwise.errors import CountwiseError
+from countwise.tables.faults import reason
 
 app = typer.Typer(
     name="countwise",
@@ -73,21 +75,27 @@ def countwise(
 
 def main() -> None:
     """Run the command line; a known problem ends with its message and exit code."""
+    # The processes that a server starts write their logs where libraries would write.
+    with nullcontext() if sys.argv[1:2] == ["serve"] else only_our_words():
+        code = _ended()
+    sys.exit(code)
+
+
+def _ended() -> int:
+    """Run the command and say how it failed, if it did."""
     try:
         app()
     except CountwiseError as problem:
-        print(f"countwise: {problem}", file=sys.stderr)
-        sys.exit(problem.exit_code)
+        for words in (f"countwise: {problem}", *getattr(problem, "__notes__", ())):
+            print(words, file=sys.stderr)
+        return problem.exit_code
     except OSError as problem:
         place = f": {problem.filename}" if problem.filename else ""
-        print(f"countwise: {problem.strerror or problem}{place}", file=sys.stderr)
-        sys.exit(1)
-    except Exception as problem:  # the message of an unforeseen fault could hold data
-        if os.environ.get("COUNTWISE_TRACEBACK"):
-            raise
-        kind = type(problem).__name__
-        print(
-            f"countwise: a fault of ours ({kind}). COUNTWISE_TRACEBACK=1 shows where.",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        print(f"countwise: {reason(problem)}{place}", file=sys.stderr)
+    except SystemExit:
+        raise
+    except BaseException as problem:  # a panic of Polars is no Exception
+        print(f"countwise: {unforeseen(problem)}", file=sys.stderr)
+    else:
+        return 0
+    return 1

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from countwise.cli import options
+from countwise.cli import audit_release, options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.privacy.audit import SCALES, audit
 from countwise.privacy.epsilon import one_of, written
@@ -14,6 +14,8 @@ from countwise.release.measure import SAMPLERS
 EXAMPLE = "Example: countwise audit noise --draws 1000000"
 
 app = typer.Typer(no_args_is_help=True, help="Checks to run on your own machine.")
+
+app.command("release", epilog=audit_release.EXAMPLE)(audit_release.release)
 
 KINDS = {kind.name: kind for kind in (Geometric, RoundedLaplace, DiscreteGaussian)}
 

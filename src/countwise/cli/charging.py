@@ -1,92 +1,106 @@
-"""A release charged to a ledger: before the table is read, and standing once noise is drawn."""
+"""What the commands charge to a ledger: before a row is read, and the same whatever the rows."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from fractions import Fraction
-from typing import Literal
+import hashlib
+from pathlib import Path
+from typing import Annotated, Any
 from uuid import uuid4
 
-from countwise.cli.ledger import open_ledger
-from countwise.errors import InputError, PlanError
-from countwise.release.plan import Plan
+import typer
 
-Drawing = Callable[[], None]
+from countwise.cli.console import err, out
+from countwise.cli.ledger import ledger_at
+from countwise.errors import PlanError
+from countwise.privacy.prices import Loss
+from countwise.release.payment import FREE, Payment
+from countwise.tables.tabulate import counted_for
+
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        help="Charge the loss to this ledger first (sqlite:///file, postgresql://…); exit code 3 "
+        "if its budget does not allow it.",
+    ),
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="Data set of the ledger whose budget is charged.")
+]
 
 
-@contextmanager
-def charged(url: str | None, plan: Plan, *, dataset: str | None) -> Iterator[Drawing]:
-    """Reserve a plan's loss, run what is inside, and note that it was released.
+def payment(url: str | None, loss: Loss, *, dataset: str | None) -> Payment:
+    """How a run is paid for; a loss that has no price in the ledger is refused here.
 
-    What is given must be called before noise is drawn. A table or plan refused before that was
-    seen by whoever gave it and by nobody else: its charge is returned. Any other failure burns it.
+    The charge is spent at once, in one entry; none is added to it when the run ends.
     """
-    with paying(url, plan, dataset=dataset, failed="burnt")(uuid4().hex) as drawing:
-        yield drawing
+    if url is None or not dataset:
+        refuse_half(url, dataset)
+        return FREE
+    with ledger_at(url) as ledger, ledger.reading() as book:
+        price = book.price(dataset, loss)
+
+    def pay(charge: str) -> None:
+        with ledger_at(url) as ledger, ledger.writing() as book:
+            if book.state(charge) is None:
+                book.charge(charge, loss, {"dataset": dataset}, kind="spent")
+
+    about = "\n".join((url, dataset, loss.to_text()))
+    return Payment(
+        pay=pay,
+        purpose=hashlib.sha256(about.encode()).hexdigest(),
+        words=f"{price.amount.in_words()} of data set {dataset!r}",
+    )
 
 
-def paying(
-    url: str | None,
-    plan: Plan,
-    *,
-    dataset: str | None,
-    failed: Literal["burnt", "reserved"] = "reserved",
-) -> Callable[[str], AbstractContextManager[Drawing]]:
-    """The same for a charge with a name, which a run that was stopped goes on with.
-
-    Until then it stays reserved: it stands, and the noise it paid for is not drawn again.
-    """
-
-    @contextmanager
-    def pay(charge: str) -> Iterator[Drawing]:
-        if url is None:
-            yield lambda: None
-            return
-        if not dataset:
-            raise PlanError(
-                "a ledger needs to know whose budget it is. To fix, add --dataset NAME."
-            )
-        loss = _loss(plan)
-        ledger = open_ledger(url)
-        from countwise.privacy.ledger import Kind, micro
-
-        drawn = False
-
-        def drawing() -> None:
-            nonlocal drawn
-            drawn = True
-
-        def note(kind: Kind, why: str = "") -> None:
-            with ledger.writing() as book:
-                book.advance(charge, kind, note=why)
-
-        try:
-            with ledger.writing() as book:
-                if book.state(charge) != "reserved":
-                    book.reserve(
-                        charge, micro(loss), {"dataset": dataset}, note="countwise release"
-                    )
-            try:
-                yield drawing
-            except BaseException as problem:
-                if isinstance(problem, InputError) and not drawn:
-                    note("returned", "refused before noise was drawn")
-                elif failed == "burnt":
-                    note("burnt", "the release failed")
-                raise
-            note("computed")
-            note("released")
-        finally:
-            ledger.engine.dispose()
-
-    return pay
+def refuse_half(url: str | None, dataset: str | None) -> None:
+    """A ledger and a data set belong together."""
+    if url is not None and not dataset:
+        raise PlanError("a ledger needs to know whose budget it is. To fix, add --dataset NAME.")
+    if dataset and url is None:
+        raise PlanError("--dataset names a budget of a ledger. To fix, add --ledger URL.")
 
 
-def _loss(plan: Plan) -> Fraction:
-    """The whole loss of a plan, known before the table is."""
-    if plan.epsilon is None:
+def dataset_of(table: Path | None, url: str | None, dataset: str | None) -> str | None:
+    """The data set that a release charges: the one its cells were counted for, if they say so."""
+    bound = None if table is None else counted_for(table)
+    if bound is None:
+        return dataset
+    if url is None:
         raise PlanError(
-            "the ledger counts in ε, and this plan is in ρ. To fix, plan with --epsilon."
+            f"{table} was counted for data set {bound!r} of a ledger, which its release must "
+            "charge. To fix, add --ledger URL."
         )
-    if isinstance(plan.epsilon, Mapping):
-        return sum((Fraction(each) for each in plan.epsilon.values()), Fraction(0))
-    return Fraction(plan.epsilon)
+    if dataset not in (None, bound):
+        raise PlanError(
+            f"{table} was counted for data set {bound!r}, not {dataset!r}. To fix, leave --dataset "
+            "out."
+        )
+    return bound
+
+
+def bind(url: str | None, loss: Loss, *, dataset: str | None) -> str | None:
+    """Note in a ledger that cells are counted from a data set; its name, for their file."""
+    if url is None or not dataset:
+        refuse_half(url, dataset)
+        return None
+    with ledger_at(url) as ledger, ledger.writing() as book:
+        book.tabulated(uuid4().hex, loss, dataset)
+    return dataset
+
+
+def charged(url: str | None, dataset: str | None, paid: Payment) -> dict[str, Any]:
+    """What was charged and what is left, for --json; empty without a ledger."""
+    if url is None or not dataset:
+        return {}
+    with ledger_at(url) as ledger, ledger.reading() as book:
+        balance = book.balance("dataset", dataset)
+    return {"charged": {"dataset": dataset, "charge": paid.words, "balance": balance.in_words()}}
+
+
+def say_charged(facts: dict[str, Any], *, json: bool) -> None:
+    """The same for people; beside JSON it goes to standard error."""
+    if facts:
+        said = facts["charged"]
+        where = err if json else out
+        where.print(
+            f"Charged to the ledger: {said['charge']}. Now {said['balance']}", soft_wrap=True
+        )

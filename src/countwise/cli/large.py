@@ -7,12 +7,13 @@ from countwise.cli.tabulate import plan_tabulation
 from countwise.errors import InputError
 from countwise.inference.bypieces import infer_by_pieces, write_one
 from countwise.release.folder import whole
+from countwise.release.payment import Payment
 from countwise.release.plan import Plan
 from countwise.release.published import LargeRelease
 from countwise.release.runners import in_threads
 from countwise.release.sources import Source, record_source, table_source
 from countwise.release.spark import OnSpark, spark_record_source
-from countwise.release.streamed import MOST_WHOLE, Pay, Streamed, goes_by_pieces, release_by_pieces
+from countwise.release.streamed import MOST_WHOLE, Streamed, goes_by_pieces, release_by_pieces
 from countwise.sumproduct.priors import read_prior
 from countwise.tables.spark import is_spark, session
 
@@ -54,7 +55,7 @@ def release_large(
     overwrite: bool,
     fresh: bool,
     csv: bool | None,
-    pay: Pay,
+    payment: Payment,
 ) -> Streamed:
     """Release in pieces, on Spark where that is the engine, with a bar for each stage."""
     on_spark = is_spark(engine)
@@ -69,7 +70,7 @@ def release_large(
             csv=csv,
             runner=runner,
             data_set=on_spark,
-            pay=pay,
+            payment=payment,
             report=report,
         )
 

@@ -1,9 +1,12 @@
 """countwise ledger: look at a ledger of privacy loss, check it, set budgets."""
 
 import json as json_format
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,37 +14,67 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table
 from countwise.cli.serve import needs_server
 from countwise.errors import InputError, LedgerError
+from countwise.privacy.epsilon import exact
+from countwise.privacy.prices import MICRO, PICO, Terms
 
 if TYPE_CHECKING:
-    from countwise.privacy.ledger import Ledger
+    from countwise.privacy.ledger import Balance, Book, Entry, Ledger
+
+CHARGED = ("reserved", "spent", "returned", "tabulated")
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The ledger of privacy loss that countwise serve and countwise release --ledger share.",
+    help="The ledger of privacy loss that countwise serve, and release and verify --ledger share.",
 )
 Url = Annotated[
     str, typer.Argument(metavar="LEDGER", help="sqlite:///file or postgresql://user@host/name.")
 ]
 
 
-def open_ledger(url: str, *, make: bool = False) -> "Ledger":
+@contextmanager
+def ledger_at(url: str, *, make: bool = False) -> Iterator["Ledger"]:
     """The ledger at a URL; a new one only where that was asked for."""
     needs_server()
     import sqlalchemy as sa
 
     from countwise.privacy.ledger import Ledger
     from countwise.privacy.storage import open_engine
-    from countwise.server.schema import is_current, upgrade
+    from countwise.server.schema import is_current
+    from countwise.server.schema import upgrade as bring_up_to_date
 
     parsed = url.removeprefix("sqlite:///")
     if not make and parsed != url and not Path(parsed).is_file():
         raise InputError(f"{parsed}: there is no such ledger.")
     engine = open_engine(url)
-    if make:
-        upgrade(engine)
-    elif not is_current(engine) or not sa.inspect(engine).has_table("ledger_entries"):
-        raise InputError("the database holds no ledger of this version of countwise.")
-    return Ledger(engine)
+    try:
+        if make:
+            bring_up_to_date(engine)
+        elif not is_current(engine) or not sa.inspect(engine).has_table("ledger_entries"):
+            raise InputError(_of_another_version(engine, url))
+        yield Ledger(engine)
+    finally:
+        engine.dispose()
+
+
+def _of_another_version(engine: Any, url: str) -> str:
+    import sqlalchemy as sa
+
+    if sa.inspect(engine).has_table("ledger_entries"):
+        return (
+            "the ledger was made by an earlier version of countwise. To fix, bring it up to date "
+            f"(nothing in it changes): countwise ledger upgrade {url}"
+        )
+    return "the database holds no ledger of countwise."
+
+
+@app.command(epilog="Example: countwise ledger upgrade sqlite:///ledger.db")
+def upgrade(url: Url) -> None:
+    """Bring a ledger of an earlier version up to date; no entry changes."""
+    with ledger_at(url, make=True) as ledger, ledger.reading() as book:
+        from countwise.privacy.chain import check as replay
+
+        found = replay(book.all())
+    out.print(f"Up to date: {found.length:,} entries; head {found.length}:{found.head}")
 
 
 @app.command(epilog="Example: countwise ledger check sqlite:///ledger.db --receipt receipt.json")
@@ -57,18 +90,16 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Verify the chain of hashes, every step of every charge, and every cap."""
-    ledger = open_ledger(url)
-    from countwise.privacy.chain import check as replay
-
     noted = dict(map(_receipt_entry, receipt or []))
     if head is not None:
         seq, _, value = head.partition(":")
         if not seq.isdigit():
             raise InputError(f"head must read SEQ:HASH, got {head!r}.")
         noted[int(seq)] = value
-    with ledger.reading() as book:
+    with ledger_at(url) as ledger, ledger.reading() as book:
+        from countwise.privacy.chain import check as replay
+
         found = replay(book.all(), noted=noted)
-    ledger.engine.dispose()
     if json:
         print_json(
             {
@@ -99,11 +130,8 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Print the last entries, and what each account has left."""
-    ledger = open_ledger(url)
-    from countwise.privacy.ledger import in_epsilon
-
     wanted = {"user": user, "dataset": dataset, "project": project}
-    with ledger.reading() as book:
+    with ledger_at(url) as ledger, ledger.reading() as book:
         chosen = [
             each
             for each in book.all()
@@ -111,68 +139,157 @@ def show(
         ]
         accounts = sorted({account for each in chosen for account in each.accounts.items()})
         balances = [book.balance(scope, name) for scope, name in accounts]
-    ledger.engine.dispose()
+        unrecorded = {name: book.unrecorded(name) for scope, name in accounts if scope == "dataset"}
     if json:
-        print_json(
-            {
-                "entries": [asdict(each) for each in chosen[-last:]],
-                "accounts": [asdict(each) | {"left": each.left} for each in balances],
-            }
-        )
+        facts = [_facts(each, unrecorded) for each in balances]
+        print_json({"entries": [asdict(each) for each in chosen[-last:]], "accounts": facts})
         return
     print_table(
-        ("entry", "when", "what", "ε", "user", "data set", "project", "charge"),
-        [
-            (
-                str(each.seq),
-                each.at[:19],
-                each.kind,
-                f"{'-' if each.micro < 0 else ''}{in_epsilon(abs(each.micro))}",
-                each.user,
-                each.dataset,
-                each.project,
-                each.charge[:8],
-            )
-            for each in chosen[-last:]
-        ],
+        ("entry", "when", "what", "costs", "accounts", "for"), list(map(_row, chosen[-last:]))
     )
     out.print()
-    print_table(
-        ("account", "cap", "spent", "left"),
-        [
-            (f"{b.scope} {b.name}", in_epsilon(b.cap), in_epsilon(b.spent), in_epsilon(b.left))
-            for b in balances
-        ],
+    for each in balances:
+        out.print(each.in_words(), soft_wrap=True)
+        if each.scope == "dataset" and unrecorded[each.name]:
+            out.print(f"  {_unrecorded(unrecorded[each.name])}", soft_wrap=True)
+
+
+def _row(entry: "Entry") -> tuple[str, ...]:
+    amount = entry.amount
+    returned = entry.kind == "returned"
+    if returned:
+        amount = replace(amount, epsilon=-amount.epsilon, rho=-amount.rho)
+    costs = "" if entry.kind not in ("cap", *CHARGED) else amount.in_words()
+    return (
+        str(entry.seq),
+        entry.at[:19].replace("T", " "),
+        entry.kind,
+        f"-{costs}" if returned else costs,
+        ", ".join(f"{scope} {name}" for scope, name in entry.accounts.items()),
+        entry.note,
+    )
+
+
+def _facts(balance: "Balance", unrecorded: Mapping[str, int]) -> dict[str, Any]:
+    """A balance for programs: millionths of ε, millionths of millionths of ρ, and the words."""
+    terms = None if balance.terms is None else json_format.loads(balance.terms.to_text())
+    return asdict(balance) | {
+        "terms": terms,
+        "unit": balance.unit,
+        "left": balance.left,
+        "rho_left": balance.rho_left,
+        "unrecorded": unrecorded.get(balance.name, 0) if balance.scope == "dataset" else 0,
+        "words": balance.in_words(),
+    }
+
+
+def _unrecorded(amount: int) -> str:
+    from countwise.privacy.prices import in_epsilon
+
+    return (
+        f"ε = {in_epsilon(amount)} of it was charged for releases before the ledger recorded "
+        "between which neighbours. Where those were others, more was lost: lower the cap by that."
     )
 
 
 @app.command(epilog="Example: countwise ledger grant sqlite:///l.db --dataset census --epsilon 5")
 def grant(
     url: Url,
-    epsilon: Annotated[str, typer.Option(help="How much more may be spent: 5, 0.5, 1/3.")],
+    epsilon: Annotated[
+        str | None, typer.Option(help="How much more ε may be spent: 5, 0.5, 1/3.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="How much more ρ (zCDP, Gaussian noise) may be spent.")
+    ] = None,
     user: Annotated[str, typer.Option(help="The user it is for.")] = "",
     dataset: Annotated[str, typer.Option(help="The data set it is for.")] = "",
     project: Annotated[str, typer.Option(help="The project it is for.")] = "",
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            help="Between which neighbours the loss of a data set is counted, once and for all: "
+            "add-remove (default), replace-one, any-change."
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(min=1, help="The most rows of one person in the data set (default 1)."),
+    ] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(help="With ρ: the δ at which the whole is told in ε (default 0.000001)."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
-    """Give an account more to spend; makes the ledger where there is none."""
+    """Give an account more to spend; makes the ledger where there is none.
+
+    A data set counts in the units of its grants: ε, ρ, or both with a cap for each.
+    """
     named = {"user": user, "dataset": dataset, "project": project}
     chosen = [(scope, name) for scope, name in named.items() if name]
     if len(chosen) != 1:
         raise InputError("name one of --user, --dataset and --project.")
-    ledger = open_ledger(url, make=True)
-    from countwise.privacy.epsilon import exact
-    from countwise.privacy.ledger import MICRO, in_epsilon
-
     scope, name = chosen[0]
-    with ledger.writing() as book:
-        book.grant(scope, name, int(exact(epsilon) * MICRO), note="granted on the command line")  # type: ignore[arg-type]
-        balance = book.balance(scope, name)  # type: ignore[arg-type]
-    ledger.engine.dispose()
+    said = (neighbours, rows, delta)
+    if scope != "dataset" and any(each is not None for each in said):
+        raise InputError("--neighbours, --rows and --delta are of a data set.")
+    if epsilon is None and rho is None and (scope != "dataset" or said == (None, None, None)):
+        raise InputError("nothing is granted. To fix, add --epsilon 1, or --rho 0.1.")
+    more, more_rho = _whole(epsilon, "epsilon"), _whole(rho, "rho")
+    fraction = None if delta is None else exact(delta, what="delta")
+    with ledger_at(url, make=True) as ledger, ledger.writing() as book:
+        terms = None
+        if scope == "dataset":
+            terms = _terms(book, name, bool(more), bool(more_rho), neighbours, rows, fraction)
+        how: Any = scope
+        book.grant(how, name, more, rho=more_rho, terms=terms, note="granted on the command line")
+        balance = book.balance(how, name)
+        before = book.unrecorded(name) if scope == "dataset" else 0
     if json:
-        print_json(asdict(balance) | {"left": balance.left})
-    else:
-        out.print(f"{scope} {name} has ε = {in_epsilon(balance.left)} left.", markup=False)
+        print_json(_facts(balance, {name: before}))
+        return
+    out.print(balance.in_words(), soft_wrap=True)
+    if before:
+        out.print(_unrecorded(before), soft_wrap=True)
+
+
+def _whole(text: str | None, what: str) -> int:
+    """A number in the ledger's whole parts, rounded down: never more is granted than was said."""
+    if text is None:
+        return 0
+    return int(exact(text, what=what) * (MICRO if what == "epsilon" else PICO))
+
+
+def _terms(
+    book: "Book",
+    dataset: str,
+    epsilon: bool,
+    rho: bool,
+    neighbours: str | None,
+    rows: int | None,
+    delta: Fraction | None,
+) -> Terms | None:
+    """How a data set is counted from now on; None where that stays open, as it was before."""
+    before = book.balance("dataset", dataset)
+    said = {"neighbours": neighbours, "rows": rows, "delta": delta}
+    given: dict[str, Any] = {word: each for word, each in said.items() if each is not None}
+    known = before.terms is not None or book.knows("dataset", dataset)
+    if before.terms is None and known and neighbours is None:
+        if given or rho:
+            raise InputError(
+                f"the ledger does not say yet whose change it counts for data set {dataset!r}. To "
+                "fix, add --neighbours add-remove (or replace-one, any-change)."
+            )
+        return None
+    base = before.terms or Terms()
+    units = {"epsilon": epsilon, "rho": rho}
+    if before.terms is not None:
+        units = {unit: more or base.unit in (unit, "both") for unit, more in units.items()}
+    elif known:
+        units["epsilon"] = True
+    chosen = [unit for unit, wanted in units.items() if wanted] or ["epsilon"]
+    unit: Any = chosen[0] if len(chosen) == 1 else "both"
+    return replace(base, unit=unit, **given)
 
 
 def _receipt_entry(path: Path) -> tuple[int, str]:

@@ -12,9 +12,10 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.privacy.epsilon import written
 from countwise.release.budget import Budget, counts_in_words
-from countwise.release.certificate import exact_nodes, given_in_words
+from countwise.release.certificate import exact_nodes
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
+from countwise.release.promise import make_promise
 from countwise.risk.margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
 from countwise.tables.hierarchy import Hierarchy
@@ -126,7 +127,7 @@ def _as_data(
         "sum": budget.sum_in_words(),
         "levels": levels,
         **({"warning": budget.warning()} if budget.warning() else {}),
-        **({"given": given_in_words(chosen, budget)} if budget.exact else {}),
+        **make_promise(chosen.neighbours, budget).to_dict(),
     }
 
 
@@ -136,7 +137,7 @@ def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
         more = f" and {each['more']:,} more" if each["more"] else ""
         out.print(f"Exact at level {each['level']!r}: {each['names']}{more}.", markup=False)
     if budget.exact is not None:
-        out.print(given_in_words(chosen, budget))
+        out.print(make_promise(chosen.neighbours, budget).sentences())
 
 
 def _print(

@@ -2,27 +2,38 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from countwise.cli import options
-from countwise.cli.charging import charged, paying
+from countwise.cli.charging import (
+    Dataset,
+    LedgerUrl,
+    charged,
+    dataset_of,
+    payment,
+    say_charged,
+)
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large import large_source, release_large
 from countwise.cli.tabulate import plan_tabulation
-from countwise.errors import PlanError
+from countwise.errors import PlanError, TableError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
-from countwise.release.certificate import given_in_words
 from countwise.release.document import MOST_CSV, Release
+from countwise.release.feasible import refuse_infeasible
 from countwise.release.folder import refuse_existing
+from countwise.release.losses import loss_of
+from countwise.release.payment import in_memory
 from countwise.release.plan import Plan
+from countwise.release.promise import make_promise
 from countwise.release.run import release as make_release
 from countwise.release.streamed import Streamed
 from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
-from countwise.tables.reading import read_counts
+from countwise.tables.files import Rows, column_names, load
+from countwise.tables.reading import NO_DOMAIN, read_counts
 from countwise.tables.tabulate import counted_rows, tabulate
 
 EXAMPLE = (
@@ -88,16 +99,8 @@ def release(
         bool,
         typer.Option("--fresh", help="Throw away what a stopped run of this output has kept."),
     ] = False,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            help="Charge the loss to this ledger first (sqlite:///file, postgresql://…); exit "
-            "code 3 if its budget does not allow it."
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="Data set of the ledger whose budget is charged.")
-    ] = None,
+    ledger: LedgerUrl = None,
+    dataset: Dataset = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -110,6 +113,13 @@ def release(
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
     if table is not None:
         plan = with_rows(plan, table, rows, plan_file)
+    dataset = dataset_of(table, ledger, dataset)
+    loss = loss_of(plan, bounded=table is not None and counted_rows(table) is not None)
+    paid = payment(ledger, loss, dataset=dataset)
+    if table is not None:
+        if domain is None and not cells_are_public:
+            raise TableError(NO_DOMAIN)
+        refuse_unreadable(table, count, domain, plan, plain=layout == "long")
     source = large_source(
         plan,
         table,
@@ -129,15 +139,20 @@ def release(
             overwrite=overwrite,
             fresh=fresh,
             csv=csv,
-            pay=paying(ledger, plan, dataset=dataset),
+            payment=paid,
         )
-        print_streamed(streamed, folder, json=json)
+        facts = charged(ledger, dataset, paid)
+        print_streamed(streamed, folder, facts, json=json)
         warn_about_rows(plan, records)
         return
-    with charged(ledger, plan, dataset=dataset) as drawing, progress(STAGES) as tell:
+    if table is None:
+        tabulation = plan_tabulation(plan, domain)
+    else:
+        loader = options.make_layout(layout, total_code, domain=domain, by=plan.by)
+    with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")
-            confidential = tabulate(str(records), plan_tabulation(plan, domain), engine=engine)
+            confidential = tabulate(str(records), tabulation, engine=engine)
         else:
             tell("reading")
             confidential = read_counts(
@@ -146,15 +161,18 @@ def release(
                 count=count,
                 domain=domain,
                 cells_are_public=cells_are_public,
-                loader=options.make_layout(layout, total_code, domain=domain, by=plan.by),
+                loader=loader,
             )
-        drawing()
+        refuse_infeasible(plan, confidential.hierarchy)
+        run.drawing()
         made = make_release(confidential, plan, tell=tell)
-        made.save(folder, overwrite=overwrite, csv=csv, tell=tell)
+        made.save(folder, overwrite=overwrite, csv=csv, tell=tell, within=run.folder)
+    facts = charged(ledger, dataset, paid)
     if json:
-        print_json(made.manifest() | {"folder": str(folder)})
+        print_json(made.manifest() | {"folder": str(folder)} | facts)
     else:
         print_summary(made, folder)
+    say_charged(facts, json=json)
     warn_about_rows(plan, records)
 
 
@@ -186,6 +204,19 @@ def with_rows(plan: Plan, table: Path, rows: int | None, plan_file: Path | None)
     )
 
 
+def refuse_unreadable(
+    table: Path, count: str, domain: Path | None, plan: Plan, *, plain: bool
+) -> None:
+    """What can be seen to be wrong without reading a row, before anything is charged."""
+    nothing = Rows(first=0, count=0)
+    if plain:
+        load(table, plan.by, [count], rows=nothing)
+    else:
+        column_names(table)
+    if domain is not None and domain.suffix.lower() != ".toml":
+        load(domain, plan.by, [], rows=nothing)
+
+
 def warn_about_rows(plan: Plan, records: str | None) -> None:
     """What is taken on trust when nobody says whose a record is."""
     if records is not None and not plan.person:
@@ -198,14 +229,16 @@ def warn_about_rows(plan: Plan, records: str | None) -> None:
         )
 
 
-def print_streamed(made: Streamed, folder: Path, *, json: bool) -> None:
-    """What was released in pieces."""
+def print_streamed(made: Streamed, folder: Path, facts: dict[str, Any], *, json: bool) -> None:
+    """What was released in pieces, and what was charged for it."""
     if made.resumed:
         err.print("Went on from a stopped run: noise it had drawn was kept, none was drawn twice.")
     if json:
-        print_json(made.manifest | {"folder": str(folder), "resumed": made.resumed})
+        print_json(made.manifest | {"folder": str(folder), "resumed": made.resumed} | facts)
+        say_charged(facts, json=True)
         return
     print_summary(made, folder)
+    say_charged(facts, json=False)
     if "counts.csv" not in made.manifest["checksums"]:
         out.print("counts.csv was left out; counts.parquet has every count.")
 
@@ -225,5 +258,5 @@ def print_summary(made: Release | Streamed, folder: Path) -> None:
     if made.reason:
         out.print(f"Adjustment: {made.method}; {made.reason}.")
     if made.budget.exact is not None:
-        out.print(given_in_words(made.plan, made.budget))
+        out.print(make_promise(made.plan.neighbours, made.budget).sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

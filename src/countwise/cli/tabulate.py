@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from countwise.cli import options
+from countwise.cli.charging import bind, refuse_half
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.errors import TableError
+from countwise.privacy.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
 from countwise.tables.domainfile import read_domain_file
@@ -40,15 +42,30 @@ def tabulate(
     rows: options.Rows = None,
     outside: options.Outside = None,
     engine: options.Engine = DEFAULT,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Ledger in which the counting is noted: nothing is spent, and the release of the "
+            "file must charge --dataset."
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set of the ledger that the records are.")
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Count records into the cells of a public domain. The result is confidential: no noise."""
     if rows is not None and person is None:
         raise TableError("--rows needs --person, the column that says whose a row is.")
+    refuse_half(ledger, dataset)
     refuse_existing(file, overwrite=overwrite)
     if file.suffix.lower() not in (".parquet", ".csv"):
         raise TableError(f"{file}: the output must end in .parquet or .csv.")
+    if dataset is not None and file.suffix.lower() != ".parquet":
+        raise TableError(
+            f"{file}: a CSV file can not carry --dataset. To fix, name a .parquet file."
+        )
     with progress(3) as tell:
         tell("reading the domain")
         tabulation = make_tabulation(
@@ -56,20 +73,40 @@ def tabulate(
         )
         tell("counting records")
         with whole(file, overwrite=overwrite) as partial:
-            hierarchy = write_confidential_cells(partial, records, tabulation, engine=engine)
+            bound = bind(ledger, _loss(tabulation), dataset=dataset)
+            hierarchy = write_confidential_cells(
+                partial, records, tabulation, engine=engine, dataset=bound
+            )
             tell("writing cells")
     if json:
         levels = [{"level": level, "nodes": nodes} for level, nodes in hierarchy.describe()]
-        bound = rows or 1 if person else None
-        print_json({"file": str(file), "confidential": True, "levels": levels, "rows": bound})
+        kept = rows or 1 if person else None
+        facts = {"file": str(file), "confidential": True, "levels": levels, "rows": kept}
+        print_json(facts | ({} if bound is None else {"dataset": bound}))
         return
     print_table(("level", "counts"), [(name, f"{size:,}") for name, size in hierarchy.describe()])
     out.print(f"\nTrue counts written to {file}: as CONFIDENTIAL as the records; never publish it.")
-    bound_words = f" --rows {rows or 1}" if person else ""
+    if bound is not None:
+        out.print(
+            f"Noted in the ledger for data set {bound}: nothing was spent, because no noise was "
+            "drawn. The release of this file charges it."
+        )
+    words = f" --rows {rows or 1}" if person else ""
+    words += f" --ledger {ledger}" if bound is not None else ""
     out.print(
         f"Next: countwise release {file} --by {','.join(hierarchy.by)} --cells-are-public"
-        f"{bound_words} --epsilon …",
+        f"{words} --epsilon …",
         soft_wrap=True,
+    )
+
+
+def _loss(tabulation: Tabulation) -> Loss:
+    """What a ledger is told of cells that are counted: whose rows, and no loss."""
+    return Loss(
+        what="tabulation",
+        neighbours=ANY,
+        rows=tabulation.rows,
+        bounded=tabulation.person is not None,
     )
 
 

@@ -2,22 +2,26 @@
 
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 from typer.core import TyperGroup
 
 from countwise.cli import options, verify_answer, verify_plan
+from countwise.cli.charging import Dataset, LedgerUrl, charged, payment, say_charged
 from countwise.cli.console import out, print_json, progress
 from countwise.cli.verify_answer import give
 from countwise.cli.verify_options import (
     EXAMPLE,
     Alpha,
+    Border,
     Claim,
     Family,
     Mechanism,
     Model,
     Page,
     Schema,
+    Skewness,
     Table,
     numbers,
 )
@@ -25,7 +29,8 @@ from countwise.errors import InputError
 from countwise.examples.workers import write_example
 from countwise.release.folder import refuse_existing, whole
 from countwise.verification.answer import answer
-from countwise.verification.records import read_records
+from countwise.verification.losses import loss_of
+from countwise.verification.records import check_columns, read_records
 from countwise.verification.request import make_request
 from countwise.verification.schema import read_schema
 from countwise.verification.verify import STAGES
@@ -73,6 +78,8 @@ def data(
     family: Family = "ols",
     mechanism: Mechanism = "lattice",
     alpha: Alpha = "1",
+    border: Border = None,
+    skewness: Skewness = None,
     table: Table = None,
     rehearsal: Annotated[
         str | None,
@@ -82,12 +89,16 @@ def data(
         Path | None, typer.Option("--out", help="Write the answer here as JSON.")
     ] = None,
     page: Page = None,
+    ledger: LedgerUrl = None,
+    dataset: Dataset = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Fit the model in M partitions, count where the claim holds, and answer with noise."""
     if (file is None) is (rehearsal is None):
         raise InputError("give the data, or synthetic data with --rehearse, and not both.")
+    if rehearsal is not None and (ledger or dataset):
+        raise InputError("a rehearsal spends nothing. To fix, leave --ledger and --dataset out.")
     for each in (out_file, page):
         if each is not None:
             refuse_existing(each, overwrite=overwrite)
@@ -100,7 +111,14 @@ def data(
         family=family,
         mechanism=mechanism,
         alpha=numbers(alpha, what="alpha"),
+        border=border,
+        skewness=skewness,
     )
+    if file is not None:
+        check_columns(file, request.schema, columns=request.columns, table=table)
+    loss = loss_of(request, dataset=dataset or "", version="")
+    paid = payment(ledger, loss, dataset=dataset)
+    paid.pay(uuid4().hex)
     with progress(len(STAGES) + 1) as tell:
         tell("reading")
         records = read_records(
@@ -112,6 +130,7 @@ def data(
         )
         noisy = noisy_counts(records, request, tell=tell)
     give(answer(noisy, request, rehearsal=file is None), out_file, page, overwrite, json)
+    say_charged(charged(ledger, dataset, paid), json=json)
 
 
 @app.command(epilog="Example: countwise verify example --out verify-example")

@@ -8,7 +8,7 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table
-from countwise.cli.verify_options import Page
+from countwise.cli.verify_options import Border, Page
 from countwise.errors import AnswerError
 from countwise.release.folder import whole
 from countwise.reports.verification import answer_page
@@ -24,11 +24,15 @@ def recompute_answer(
     file: Annotated[
         Path, typer.Argument(metavar="ANSWER", help="An answer, or a signed receipt, in JSON.")
     ],
+    border: Border = None,
     page: Page = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Compute the posterior of an answer again, from its published fields alone."""
+    """Compute the posterior of an answer again, from its published fields alone.
+
+    With --border the same noisy counts are read with that border.
+    """
     try:
         stated = json_format.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -36,7 +40,7 @@ def recompute_answer(
     except (ValueError, RecursionError):
         raise AnswerError(f"{file}: not an answer in JSON.") from None
     if isinstance(stated, dict) and "receipt" in stated:
-        give(check_receipt(stated), None, page, overwrite, json)
+        give(_relying_on(check_receipt(stated), border), None, page, overwrite, json)
         return
     again = recompute(stated)
     different = disagreements(stated, again)
@@ -45,7 +49,11 @@ def recompute_answer(
             f"{file}: {', '.join(different)} can not come from its noisy counts. The answer was "
             "changed, or made with other rules."
         )
-    give(again, None, page, overwrite, json)
+    give(_relying_on(again, border), None, page, overwrite, json)
+
+
+def _relying_on(given: Answer, border: float | None) -> Answer:
+    return given if border is None else given.relying_on(border)
 
 
 def give(

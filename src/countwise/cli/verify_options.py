@@ -31,6 +31,20 @@ Mechanism = Annotated[str, typer.Option(help="lattice, laplace or binary.")]
 Alpha = Annotated[
     str, typer.Option(help="Prior: Dirichlet parameters, one for all or one for each outcome.")
 ]
+Border = Annotated[
+    float | None,
+    typer.Option(
+        help="What a verdict on the whole data may rely on: the least share of partitions in which "
+        "a claim just at its threshold holds, or its opposite. 0.5: estimates are symmetric."
+    ),
+]
+Skewness = Annotated[
+    float | None,
+    typer.Option(
+        help="The same as the largest skewness of what single persons add to the estimate; needs "
+        "count in the schema, whose own skewness it replaces."
+    ),
+]
 Table = Annotated[str | None, typer.Option(help="Table, where the data is a database.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Write a page with the plot here.")]
 

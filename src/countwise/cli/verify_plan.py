@@ -1,6 +1,7 @@
 """countwise verify plan: how likely a verdict is, before anything is spent."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,14 +14,17 @@ from countwise.cli.verify_options import (
     CLAIMS,
     MODELS,
     Alpha,
+    Border,
     Family,
     Mechanism,
+    Skewness,
     Table,
     numbers,
     whole_numbers,
 )
 from countwise.errors import InputError
 from countwise.privacy.epsilon import one_of, written
+from countwise.verification.border import SYMMETRIC, stated_border
 from countwise.verification.mechanisms import MECHANISMS
 from countwise.verification.planner import (
     ABOUT,
@@ -41,15 +45,20 @@ from countwise.verification.request import (
 )
 from countwise.verification.rules import RULES, refuse_hopeless
 from countwise.verification.schema import read_schema
+from countwise.verification.wording import border_words, lean_words
 
 EXAMPLE = "Example: countwise verify plan --epsilon 0.5,1 --partitions 25,50,100"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """What synthetic rows say: the chances of the verdicts, and some whole rehearsals."""
+    """What synthetic rows say: the chances of the verdicts, and some whole rehearsals.
+
+    `lean` is the least share of partitions in which a claim at its threshold holds, or fails.
+    """
 
     power: Power
+    lean: float | None
     rehearsal: Rehearsal
 
 
@@ -69,6 +78,8 @@ def plan(
     ] = "estimate",
     mechanism: Mechanism = "lattice",
     alpha: Alpha = "1",
+    border: Border = None,
+    skewness: Skewness = None,
     errors: Annotated[
         float, typer.Option(help="Share of partitions that will not be fitted.")
     ] = 0.0,
@@ -99,19 +110,33 @@ def plan(
         raise InputError(f"errors is a share from 0 up to 1, got {errors:g}.")
     known = read_schema(schema) if schema is not None else None
     prior = checked_alpha(numbers(alpha, what="alpha"), 2 if mechanism == "binary" else 3)
-    settings = [
-        Setting(partitions=m, epsilon=e, mechanism=mechanism, alpha=prior, errors=errors)
-        for e in map(checked_epsilon, options.names(epsilon))
+    persons = known.persons if known else None
+    if border is None and skewness is None and known is not None:
+        skewness = known.skewness
+    borders = {
+        m: stated_border(border, skewness, persons=persons, partitions=m)
         for m in whole_numbers(partitions, what="partitions")
+    }
+    settings = [
+        Setting(
+            partitions=m,
+            epsilon=e,
+            mechanism=mechanism,
+            alpha=prior,
+            errors=errors,
+            border=SYMMETRIC if b is None else b,
+        )
+        for e in map(checked_epsilon, options.names(epsilon))
+        for m, b in borders.items()
     ]
-    for each in settings:
-        check_partitions(each.partitions, known.persons if known else None)
+    for m in borders:
+        check_partitions(m, persons)
     hopeful = [each for each in settings if each.hopeful]
     if not hopeful:
         refuse_hopeless(
             partitions=settings[-1].partitions, epsilon=settings[-1].epsilon, alpha=prior
         )
-    requests = _requests(hopeful, rehearsal, schema, model, claim, family, alpha)
+    requests = _requests(hopeful, rehearsal, schema, model, claim, family, alpha, borders)
     distances = numbers(distance, what="distance")
     rng = np.random.default_rng(seed)
     with progress(len(hopeful) * len(distances) + 2 * rehearsals * len(requests)) as tell:
@@ -121,21 +146,19 @@ def plan(
                 tell(f"M = {setting.partitions}, ε = {written(setting.epsilon)}")
                 found = power(setting, distance=d, repetitions=repetitions, rng=rng, about=about)
                 powers.append(found)
-        synthetic = []
+        synthetic: list[Synthetic] = []
         if rehearsal is not None:
             first = requests[0]
             records = read_records(
                 rehearsal, first.schema, columns=first.columns, table=table, synthetic=True
             )
-            synthetic = [
-                Synthetic(
-                    power=synthetic_power(
-                        records, each, repetitions=rehearsals, rng=rng, tell=tell
-                    ),
-                    rehearsal=rehearse(records, each, repetitions=rehearsals, tell=tell),
+            for each in requests:
+                chances, lean = synthetic_power(
+                    records, each, repetitions=rehearsals, rng=rng, tell=tell
                 )
-                for each in requests
-            ]
+                asked = replace(each, border=chances.setting.border)
+                whole = rehearse(records, asked, repetitions=rehearsals, tell=tell)
+                synthetic.append(Synthetic(power=chances, lean=lean, rehearsal=whole))
     never = [each for each in settings if each not in hopeful]
     if json:
         print_json(
@@ -145,11 +168,15 @@ def plan(
                 "about": about,
                 "power": [_chances(each) | {"distance": each.distance} for each in powers],
                 "never": [_setting(each) for each in never],
+                "borders": [{"partitions": m, "border": b} for m, b in borders.items()],
                 "rehearsals": [_synthetic(each) for each in synthetic],
             }
         )
     else:
         _print_plan(powers, never, synthetic)
+        for line in border_words(borders, skewness=skewness, persons=persons):
+            out.print(f"\n{line}", markup=False)
+        out.print(f"\n{RULES}")
 
 
 def _requests(
@@ -160,6 +187,7 @@ def _requests(
     claim: str | None,
     family: str,
     alpha: str,
+    borders: Mapping[int, float | None],
 ) -> list[Request]:
     if rehearsal is None:
         return []
@@ -176,6 +204,7 @@ def _requests(
             family=family,
             mechanism=each.mechanism,
             alpha=numbers(alpha, what="alpha"),
+            border=borders[each.partitions],
         )
         for each in settings
     ]
@@ -208,7 +237,7 @@ def _print_plan(powers: list[Power], never: list[Setting], synthetic: list[Synth
             f"Rehearsed {rehearsal.repetitions} times from start to end at "
             f"ε = {written(setting.epsilon)}, M = {setting.partitions}: {chances}."
         )
-    out.print(f"\n{RULES}")
+        out.print(lean_words(found.lean, setting), markup=False)
 
 
 def _row(each: Power, third: str) -> tuple[str, ...]:
@@ -240,6 +269,8 @@ def _chances(each: Power) -> dict[str, Any]:
 def _synthetic(each: Synthetic) -> dict[str, Any]:
     return _chances(each.power) | {
         "errors": each.power.setting.errors,
+        "lean": each.lean,
+        "border": each.power.setting.border,
         "repetitions": each.rehearsal.repetitions,
         "verdicts": each.rehearsal.verdicts,
         "last": each.rehearsal.last.to_dict(),

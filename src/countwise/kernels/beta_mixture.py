@@ -13,6 +13,7 @@ from countwise.kernels.urns import category, convolve, elevate
 
 TINY = 1e-300
 GRID = 32
+EDGE = 1e-12  # how near the ends densities are compared, as one may be infinite there
 # Places in a summary.
 MODE, MEDIAN, LOWER, UPPER, ABOVE_HALF, MEAN, DEVIATION = 0, 1, 2, 3, 4, 5, 6
 
@@ -119,7 +120,11 @@ def quantile(
     a: float,
     b: float,
 ) -> float:
-    """The x with P(r <= x) = q: Newton's method inside a shrinking bracket."""
+    """The x with P(r <= x) = q: Newton's method inside a shrinking bracket.
+
+    Laws with a < 1 or b < 1 can have their quantiles a billionth of a billionth from an end, so
+    steps are measured by the distance from the nearer end, and brackets there are cut by ratio.
+    """
     left, right, x = 0.0, 1.0, min(max(guess, 1e-9), 1.0 - 1e-9)
     for _ in range(200):
         density, _, cumulative = at(x, weights, tails, low, total, a, b)
@@ -129,11 +134,23 @@ def quantile(
             right = x
         following = x - (cumulative - q) / density if density > 0.0 else -1.0
         if not left < following < right:
-            following = 0.5 * (left + right)
-        if abs(following - x) <= 1e-13 * x or right - left <= 1e-15:
+            following = _between(left, right)
+        if not left < following < right:
+            return right
+        if abs(following - x) <= 1e-13 * min(x, 1.0 - x):
             return following
         x = following
     return x
+
+
+@compiled_like_numpy
+def _between(left: float, right: float) -> float:
+    """The middle of a bracket: by ratio of the distances from the nearer end, or of the ends."""
+    if right < 0.5:
+        return sqrt(max(left, TINY)) * sqrt(right)
+    if left > 0.5:
+        return 1.0 - sqrt(1.0 - left) * sqrt(max(1.0 - right, 1e-17))
+    return 0.5 * (left + right)
 
 
 @compiled_like_numpy
@@ -147,8 +164,30 @@ def _mode(
     a: float,
     b: float,
 ) -> float:
-    """Where the density is largest: the best point of a grid, then the root of its derivative."""
-    start, stop = max(mean - 4.0 * deviation, 1e-12), min(mean + 4.0 * deviation, 1.0 - 1e-12)
+    """Where the density is largest: an end, or the best point inside."""
+    args = (weights, tails, low, total, a, b)
+    inside = _mode_inside(mean, deviation, *args)
+    best = at(min(max(inside, EDGE), 1.0 - EDGE), *args)[0]
+    for end, near, outward in ((0.0, EDGE, -1.0), (1.0, 1.0 - EDGE, 1.0)):
+        density, slope, _ = at(near, *args)
+        if density > best and slope * outward > 0.0:
+            best, inside = density, end
+    return inside
+
+
+@compiled_like_numpy
+def _mode_inside(
+    mean: float,
+    deviation: float,
+    weights: FloatArray,
+    tails: FloatArray,
+    low: int,
+    total: int,
+    a: float,
+    b: float,
+) -> float:
+    """The best point of a grid around the mean, then the root of the density's derivative."""
+    start, stop = max(mean - 4.0 * deviation, EDGE), min(mean + 4.0 * deviation, 1.0 - EDGE)
     step = (stop - start) / GRID
     best, place = -1.0, 0
     for i in range(GRID + 1):
@@ -159,9 +198,9 @@ def _mode(
     rise = at(left, weights, tails, low, total, a, b)[1]
     fall = at(right, weights, tails, low, total, a, b)[1]
     if rise <= 0.0:
-        return 0.0 if place <= 1 and start <= 1e-12 else left
+        return 0.0 if place <= 1 and start <= EDGE else left
     if fall >= 0.0:
-        return 1.0 if place >= GRID - 1 and stop >= 1.0 - 1e-12 else right
+        return 1.0 if place >= GRID - 1 and stop >= 1.0 - EDGE else right
     middle = left
     for _ in range(80):
         # False position; the end that stays counts half (the Illinois rule).
@@ -202,14 +241,19 @@ def summary(
 
 @compiled_like_numpy
 def majorities(
-    noisy: FloatArray, partitions: int, rate: float, alpha: FloatArray, reach: float
+    noisy: FloatArray,
+    partitions: int,
+    rate: float,
+    alpha: FloatArray,
+    reach: float,
+    border: float,
 ) -> FloatArray:
-    """For each row of noisy counts Pr(r > 1/2) and Pr(share of errors > 1/2).
+    """For each row of noisy counts Pr(r > 1 - border), Pr(share of errors > 1/2), Pr(r < border).
 
     Two columns are the outcomes of r alone; a third is the errors.
     """
     count, kinds = noisy.shape
-    out = np.zeros((count, 2))
+    out = np.zeros((count, 3))
     nothing = np.ones(1)
     for row in range(count):
         excess = -float(partitions)
@@ -226,8 +270,10 @@ def majorities(
         weights, low, total = elevate(
             laws[0], lows[0], laws[1], lows[1], laws[2], lows[2], partitions, alpha[0], alpha[1]
         )
-        found = at(0.5, weights, _tails(weights), low, total, alpha[0], alpha[1])
-        out[row, 0] = 1.0 - found[2]
+        tails = _tails(weights)
+        for place, share in ((0, 1.0 - border), (2, border)):
+            out[row, place] = at(share, weights, tails, low, total, alpha[0], alpha[1])[2]
+        out[row, 0] = 1.0 - out[row, 0]
         if kinds == 3:
             both, b = convolve(laws[0], laws[1]), alpha[0] + alpha[1]
             weights, low, total = elevate(

@@ -11,6 +11,7 @@ from countwise.kernels.normal_equations import (
     UNSETTLED,
     factorise,
     finite,
+    first_row,
     solve,
 )
 from countwise.kernels.row_blocks import (
@@ -54,6 +55,7 @@ def _sums(
     starts: IntArray,
     first: int,
     gathered: bool,
+    origins: FloatArray,
     grams: FloatArray,
     rights: FloatArray,
     squares: FloatArray,
@@ -71,7 +73,7 @@ def _sums(
         for g in range(count):
             for start in range(starts[first + g], starts[first + g + 1], ROWS):
                 rows = order[start : min(start + ROWS, starts[first + g + 1])]
-                fill(block, response, x, y, rows)
+                fill(block, response, x, y, rows, origins[first + g])
                 squares[g] += _absorb(block, response, ones, grams[g], rights[g])
         return
     blocks, responses = np.zeros((count, width, PITCH)), np.zeros((count, ROWS))
@@ -80,9 +82,9 @@ def _sums(
         g = groups[i] - first
         if g < 0 or g >= count:
             continue
-        place, block = filled[g], blocks[g]
+        place, block, origin = filled[g], blocks[g], origins[groups[i]]
         for j in range(k):
-            block[j, place] = x[i, j]
+            block[j, place] = x[i, j] - origin[j]
         responses[g, place] = y[i]
         filled[g] = place + 1
         if place == ROWS - 1:
@@ -95,14 +97,19 @@ def _sums(
 
 @compiled
 def _residuals(
-    x: FloatArray, y: FloatArray, rows: IntArray, solution: FloatArray, score: FloatArray
+    x: FloatArray,
+    y: FloatArray,
+    rows: IntArray,
+    origin: FloatArray,
+    solution: FloatArray,
+    score: FloatArray,
 ) -> float:
     """Sum of squared residuals; score becomes Σ x·residual."""
     block, values, line = np.zeros((solution.size, PITCH)), np.zeros(ROWS), np.zeros(ROWS)
     squares = 0.0
     score[:] = 0.0
     for start in range(0, rows.size, ROWS):
-        fill(block, values, x, y, rows[start : start + ROWS])
+        fill(block, values, x, y, rows[start : start + ROWS], origin)
         predict(block, solution, line)
         for r in range(ROWS):
             values[r] -= line[r]
@@ -121,6 +128,8 @@ def least_squares(
     first: int,
     last: int,
     gathered: bool,
+    intercept: bool,
+    origins: FloatArray,
     coefficients: FloatArray,
     factors: FloatArray,
     scales: FloatArray,
@@ -129,14 +138,17 @@ def least_squares(
 ) -> None:
     """Ordinary least squares of y on x in groups first..last-1.
 
-    Row i of group g is x[order[i]] for starts[g] <= i < starts[g + 1]. factors and scales hold
-    the factored normal equations, dispersion the residual variance with divisor n - k.
+    Row i of group g is x[order[i]] for starts[g] <= i < starts[g + 1]. With an intercept (column
+    0) the columns are measured from the group's row in origins. factors and scales hold the
+    factored normal equations, dispersion the residual variance with divisor n - k.
     """
     k, count = x.shape[1], last - first
     width = padded(k, TILE)
     grams, rights = np.zeros((count, width, width)), np.zeros((count, width))
     totals = np.zeros(count)
-    _sums(x, y, groups, order, starts, first, gathered, grams, rights, totals)
+    for g in range(first, last):
+        first_row(x, order[starts[g] : starts[g + 1]], intercept, origins[g])
+    _sums(x, y, groups, order, starts, first, gathered, origins, grams, rights, totals)
     solution, score = np.zeros(width), np.zeros(width)
     for g in range(first, last):
         size = starts[g + 1] - starts[g]
@@ -145,7 +157,7 @@ def least_squares(
             continue
         factor, scale, right = factors[g], scales[g], rights[g - first]
         factor[:] = grams[g - first, :k, :k]
-        pivot = factorise(factor, scale, k)
+        pivot = factorise(factor, scale, k, intercept)
         if pivot == 0.0:
             status[g] = SINGULAR
             continue
@@ -157,11 +169,11 @@ def least_squares(
         if pivot < WEAK_PIVOT or squares < WEAK_PIVOT * total:
             # Cancellation: correct by the residuals, then measure them.
             rows = order[starts[g] : starts[g + 1]]
-            _residuals(x, y, rows, solution, score)
+            _residuals(x, y, rows, origins[g], solution, score)
             solve(factor, scale, score, k)
             for i in range(k):
                 solution[i] += score[i]
-            squares = _residuals(x, y, rows, solution, score)
+            squares = _residuals(x, y, rows, origins[g], solution, score)
         coefficients[g] = solution[:k]
         dispersion[g] = squares / (size - k)
         status[g] = OK if finite(coefficients[g]) and squares < np.inf else UNSETTLED

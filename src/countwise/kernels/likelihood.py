@@ -5,9 +5,17 @@ from math import log
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.kernels.compilation import compiled_in_lanes, compiled_like_numpy
+from countwise.kernels.compilation import compiled, compiled_in_lanes, compiled_like_numpy
 from countwise.kernels.exponentials import exponentials
-from countwise.kernels.normal_equations import OK, SINGULAR, SMALL, UNSETTLED, factorise, solve
+from countwise.kernels.normal_equations import (
+    OK,
+    SINGULAR,
+    SMALL,
+    UNSETTLED,
+    factorise,
+    first_row,
+    solve,
+)
 from countwise.kernels.row_blocks import (
     PITCH,
     ROWS,
@@ -87,6 +95,17 @@ def _pass(
     return loss
 
 
+@compiled
+def _sizes(blocks: FloatArray, count: int, rows: int, sizes: FloatArray) -> None:
+    """The root mean square of each column."""
+    for j in range(sizes.size):
+        total = 0.0
+        for b in range(count):
+            for r in range(ROWS):
+                total += blocks[b, j, r] * blocks[b, j, r]
+        sizes[j] = np.sqrt(total / rows)
+
+
 @compiled_like_numpy
 def _climb(
     blocks: FloatArray,
@@ -96,11 +115,14 @@ def _climb(
     solution: FloatArray,
     gram: FloatArray,
     scale: FloatArray,
+    sizes: FloatArray,
+    intercept: bool,
     settled: float,
 ) -> int:
     """Newton's method over the first blocks, halving steps that lose; separated data never settle.
 
-    Far along, a step leaves an error of about its square.
+    Far along, a step leaves an error of about its square. Steps are measured on the linear
+    predictor: a coefficient times its column's size, whatever scale the column is on.
     """
     k = scale.size
     score, step, before = np.empty(solution.size), np.zeros(k), np.zeros(k)
@@ -113,7 +135,7 @@ def _climb(
                 solution[j] = before[j] + step[j]
             continue
         best = loss
-        if factorise(gram, scale, k) == 0.0:
+        if factorise(gram, scale, k, intercept) == 0.0:
             return SINGULAR
         moved, length = 0.0, 1.0
         solve(gram, scale, score, k)
@@ -121,8 +143,8 @@ def _climb(
             step[j] = score[j]
             before[j] = solution[j]
             solution[j] += step[j]
-            moved = max(moved, abs(step[j]))
-            length = max(length, abs(solution[j]))
+            moved = max(moved, abs(step[j]) * sizes[j])
+            length = max(length, abs(solution[j]) * sizes[j])
         if not length < 1e100:
             return UNSETTLED
         if moved <= settled * length:
@@ -140,6 +162,7 @@ def likelihood(
     last: int,
     family: int,
     intercept: bool,
+    origins: FloatArray,
     coefficients: FloatArray,
     factors: FloatArray,
     scales: FloatArray,
@@ -148,7 +171,8 @@ def likelihood(
 ) -> None:
     """Logistic or Poisson regression of y on x in groups first..last-1.
 
-    The start is flat; with an intercept (column 0), a Poisson start is the log of the mean. A
+    The start is flat; with an intercept (column 0), columns are measured from the group's row in
+    origins, and a Poisson start is the log of the mean. A
     large group is first fitted on its first eighth, and goes on from there if that settled.
     """
     k = x.shape[1]
@@ -157,19 +181,21 @@ def likelihood(
     for g in range(first, last):
         largest = max(largest, (starts[g + 1] - starts[g] + ROWS - 1) // ROWS)
     blocks, responses = np.zeros((largest, width, PITCH)), np.zeros((largest, ROWS))
-    solution, gram = np.zeros(width), np.zeros((width, width))
+    solution, gram, sizes = np.zeros(width), np.zeros((width, width)), np.zeros(k)
     for g in range(first, last):
         rows = order[starts[g] : starts[g + 1]]
         dispersion[g] = 1.0
         if rows.size <= k:
             status[g] = SMALL
             continue
+        first_row(x, rows, intercept, origins[g])
         count, total = padded(rows.size, ROWS) // ROWS, 0.0
         for b in range(count):
             some = rows[b * ROWS : (b + 1) * ROWS]
-            fill(blocks[b], responses[b], x, y, some)
+            fill(blocks[b], responses[b], x, y, some, origins[g])
             for r in range(some.size):
                 total += responses[b, r]
+        _sizes(blocks, count, rows.size, sizes)
         if total <= 0.0 or (family == LOGISTIC and total >= rows.size):
             status[g] = UNSETTLED
             continue
@@ -178,10 +204,15 @@ def likelihood(
         solution[0] = flat
         scale, part = scales[g], count // 8
         if part * ROWS > 20 * k and (
-            _climb(blocks, responses, part, family, solution, gram, scale, ROUGHLY) != OK
+            _climb(
+                blocks, responses, part, family, solution, gram, scale, sizes, intercept, ROUGHLY
+            )
+            != OK
         ):
             solution[:] = 0.0
             solution[0] = flat
-        status[g] = _climb(blocks, responses, count, family, solution, gram, scale, SETTLED)
+        status[g] = _climb(
+            blocks, responses, count, family, solution, gram, scale, sizes, intercept, SETTLED
+        )
         coefficients[g] = solution[:k]
         factors[g] = gram[:k, :k]

@@ -47,9 +47,14 @@ def padded(size: int, step: int) -> int:
 
 @compiled
 def fill(
-    block: FloatArray, response: FloatArray, x: FloatArray, y: FloatArray, rows: IntArray
+    block: FloatArray,
+    response: FloatArray,
+    x: FloatArray,
+    y: FloatArray,
+    rows: IntArray,
+    origin: FloatArray,
 ) -> None:
-    """Put rows into a block, a few at a time: first as they lie in memory, then turned."""
+    """Put rows, measured from an origin, into a block: first as they lie in memory, then turned."""
     k = x.shape[1]
     near = np.empty((NEAR, k))
     for start in range(0, rows.size, NEAR):
@@ -57,7 +62,7 @@ def fill(
         for r in range(some):
             row = rows[start + r]
             for j in range(k):
-                near[r, j] = x[row, j]
+                near[r, j] = x[row, j] - origin[j]
             response[start + r] = y[row]
         for j in range(k):
             for r in range(some):

@@ -1,20 +1,31 @@
 """Pages from templates; whatever a template is given is escaped unless it is markup already."""
 
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+POWER = re.compile(r"e\^([\d./]*\d|ε)")
 
 
 @cache
 def environment() -> Environment:
     """Where templates are found and how they are filled."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader("countwise.pages"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["powers"] = powers
+    return made
+
+
+def powers(text: str) -> Markup:
+    """Text with what is written e^0.5 as a power of e."""
+    return Markup(POWER.sub(r"e<sup>\1</sup>", str(escape(text))))
 
 
 def render(template: str, **values: object) -> str:

@@ -4,7 +4,19 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from countwise.privacy.ledger import AFTER, KINDS, SCOPES, START, Entry, Kind, Scope, entry_hash
+from countwise.errors import BudgetError, InputError
+from countwise.privacy.ledger import (
+    AFTER,
+    CHARGES,
+    KINDS,
+    SCOPES,
+    START,
+    Entry,
+    Kind,
+    Scope,
+    entry_hash,
+)
+from countwise.privacy.prices import Amount, Terms, price, read_loss, read_terms
 
 Account = tuple[Scope, str]
 
@@ -19,18 +31,20 @@ class Flaw:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The flaws of a ledger, its last entry, and what was spent by every account."""
+    """The flaws of a ledger, its last entry, and what was spent by every account (ε, and ρ)."""
 
     flaws: tuple[Flaw, ...]
     length: int
     head: str
     spent: dict[Account, int]
+    rho_spent: dict[Account, int]
     states: dict[Kind, int]
 
 
 def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> Finding:
-    """Replay a ledger; `noted` are hashes of entries known from elsewhere, such as receipts.
+    """Replay a ledger with its prices and caps.
 
+    `noted` are hashes of entries known from elsewhere, such as receipts.
     The chain finds an entry changed, removed or put in between. A ledger cut off at its end, or
     written anew from some entry on, is found where a later hash was noted elsewhere.
     """
@@ -39,8 +53,9 @@ def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> F
     head, length = START, 0
     states: dict[str, Entry] = {}
     reserved: dict[str, Entry] = {}
-    caps: dict[Account, int] = defaultdict(int)
-    spent: dict[Account, int] = defaultdict(int)
+    caps: dict[Account, Amount] = defaultdict(Amount)
+    spent: dict[Account, Amount] = defaultdict(Amount)
+    terms: dict[str, Terms] = {}
     for entry in entries:
         length += 1
 
@@ -61,12 +76,16 @@ def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> F
         if entry.kind == "cap":
             if len(accounts) != 1:
                 flaw("a cap must name one account")
-            caps.update(dict.fromkeys(accounts, entry.micro))
+            caps.update(dict.fromkeys(accounts, entry.amount))
+            _fix(entry, terms, spent, flaw)
             continue
         _step(entry, states, reserved, flaw)
+        _priced(entry, terms, flaw)
         for account in accounts:
-            spent[account] += entry.micro
-            if entry.kind == "reserved" and spent[account] > caps[account]:
+            spent[account] = total = _sum(spent[account], entry.amount)
+            if entry.kind in CHARGES and (
+                total.epsilon > caps[account].epsilon or total.rho > caps[account].rho
+            ):
                 flaw(f"{account[0]} {account[1]!r} spent more than its cap")
     flaws += [Flaw(seq=seq, what="was noted, and is not there") for seq in missing]
     counts: dict[Kind, int] = dict.fromkeys(KINDS, 0)
@@ -77,9 +96,49 @@ def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> F
         flaws=tuple(flaws),
         length=length,
         head=head,
-        spent={account: spent[account] for account in order},
+        spent={account: spent[account].epsilon for account in order},
+        rho_spent={account: spent[account].rho for account in order},
         states=counts,
     )
+
+
+def _sum(one: Amount, other: Amount) -> Amount:
+    return Amount(epsilon=one.epsilon + other.epsilon, rho=one.rho + other.rho)
+
+
+def _fix(
+    entry: Entry,
+    terms: dict[str, Terms],
+    spent: dict[Account, Amount],
+    flaw: Callable[[str], None],
+) -> None:
+    """How a data set is counted does not change once something was charged."""
+    try:
+        now = read_terms(entry.terms) if entry.terms else None
+    except (ValueError, TypeError, KeyError, InputError):
+        flaw("has terms that can not be read")
+        return
+    before = terms.get(entry.dataset)
+    if before is not None and now != before and spent["dataset", entry.dataset] != Amount():
+        flaw(f"changes how data set {entry.dataset!r} is counted after it was charged")
+    if now is not None:
+        terms[entry.dataset] = now
+
+
+def _priced(entry: Entry, terms: dict[str, Terms], flaw: Callable[[str], None]) -> None:
+    """A charge that says what it is for has the price of that."""
+    if not entry.terms or entry.kind == "tabulated":
+        return
+    try:
+        loss = read_loss(entry.terms)
+        expected = price(loss, terms.get(entry.dataset), dataset=entry.dataset).amount
+    except (ValueError, TypeError, KeyError, InputError):
+        flaw("says what it is for in a way that can not be read")
+    except BudgetError:
+        flaw("charges what has no price in its data set")
+    else:
+        if entry.amount != expected:
+            flaw("is not the price of what it says")
 
 
 def _step(
@@ -91,15 +150,24 @@ def _step(
     """One step of a charge: in the right order, at the right price, on the same accounts."""
     before = states.get(entry.charge)
     states[entry.charge] = entry
-    if entry.kind == "reserved":
-        if before is not None or entry.micro < 1:
-            flaw("a charge is reserved once, at a positive price")
-        reserved[entry.charge] = entry
+    amount = entry.amount
+    if entry.kind in (*CHARGES, "tabulated"):
+        if before is not None:
+            flaw("a charge begins once")
+        if min(amount.epsilon, amount.rho) < 0 or (
+            (amount == Amount()) is not (entry.kind == "tabulated")
+        ):
+            flaw("a charge has a positive price, and cells that are counted have none")
+        if entry.kind == "reserved":
+            reserved[entry.charge] = entry
         return
     first = reserved.get(entry.charge)
     if before is None or first is None or before.kind not in AFTER.get(entry.kind, ()):
         flaw(f"a charge can not become {entry.kind} here")
         return
-    price = -first.micro if entry.kind == "returned" else 0
-    if entry.micro != price or entry.accounts != first.accounts:
+    back = Amount(epsilon=-first.micro, rho=-first.rho)
+    if (
+        amount != (back if entry.kind == "returned" else Amount())
+        or entry.accounts != first.accounts
+    ):
         flaw("does not have the price and accounts of its charge")

@@ -25,6 +25,10 @@ from countwise.tables.hierarchy import Hierarchy
 MOST_DRAWS = 4 * 10**9
 QUICK_DRAWS = 2 * 10**7  # a few seconds
 CELLS_A_TRIAL = 1 << 17
+TOO_RARE = (
+    "joint noise on a tree of this shape is drawn too rarely to wait for. To fix, use mechanism "
+    "geometric, or fewer levels."
+)
 
 Sample = Callable[[IntegerLaw, int], IntArray]
 Magnitude = Callable[[Fraction, int], IntArray]
@@ -66,6 +70,12 @@ def expected_draws(sizes: Sequence[int], laws: Sequence[IntegerLaw]) -> float:
         draws /= kept
         variance *= max(ratio, 0.0)
     return draws
+
+
+def refuse_rare(sizes: Sequence[int], laws: Sequence[IntegerLaw]) -> None:
+    """Refuse joint noise that would take too many draws, before any is made."""
+    if expected_draws(sizes, laws) > MOST_DRAWS:
+        raise PlanError(TOO_RARE)
 
 
 class _Trials:
@@ -123,10 +133,7 @@ class _Trials:
     def _leaves(self, nodes: IntArray) -> tuple[IntArray, IntArray]:
         self.drawn += len(nodes)
         if self.drawn > MOST_DRAWS:
-            raise PlanError(
-                "joint noise on a tree of this shape is drawn too rarely to wait for. To fix, "
-                "use mechanism geometric, or fewer levels."
-            )
+            raise PlanError(TOO_RARE)
         noise = self.sample(self.laws[-1], len(nodes))
         noise = self._none_where_exact(len(self.laws) - 1, nodes, noise)
         return noise, noise

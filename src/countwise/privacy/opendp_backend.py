@@ -30,6 +30,11 @@ def sample(law: IntegerLaw, size: int) -> IntArray:
     return np.asarray(np.rint(np.array(draws)), dtype=np.int64)
 
 
+def refuse_missing() -> None:
+    """Refuse to go on without the library."""
+    _opendp()
+
+
 def _opendp() -> Any:
     try:
         import opendp.prelude as dp

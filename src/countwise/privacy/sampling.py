@@ -44,13 +44,18 @@ def sample_laplace(law: Laplace, size: int) -> FloatArray:
     return np.asarray(steps / float(2**GRID_BITS))
 
 
-@lru_cache(maxsize=64)
-def _whole(law: IntegerLaw, bits: int) -> Table:
-    if law.scale > LARGEST_GAUSSIAN_SCALE:
+def refuse_too_wide(law: IntegerLaw) -> None:
+    """Refuse a law that is drawn from a table of the whole of it and is too wide for one."""
+    if not law.memoryless and law.scale > LARGEST_GAUSSIAN_SCALE:
         raise PlanError(
             f"discrete Gaussian noise is tabled up to a scale of {LARGEST_GAUSSIAN_SCALE:,}, "
             f"got {float(law.scale):g}. To fix, spend more on the level, or use --noise opendp."
         )
+
+
+@lru_cache(maxsize=64)
+def _whole(law: IntegerLaw, bits: int) -> Table:
+    refuse_too_wide(law)
     return symmetric_table(law.cdf_ball, bits=bits)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from countwise.arrays import BoolArray
 from countwise.privacy.epsilon import written
 from countwise.privacy.laws import IntegerLaw
-from countwise.privacy.zcdp import DELTA, epsilon_at
+from countwise.privacy.zcdp import DELTA, epsilon_at, epsilon_of_levels, rounded_up
 from countwise.tables.invariants import Invariants
 
 MICRO = 1_000_000
@@ -24,11 +24,17 @@ class LevelBudget:
 
     level: str
     nodes: int
-    sensitivity: int
+    moves: tuple[int, ...]
+    """How far one person moves its counts at worst, count by count."""
     loss: Fraction
     law: IntegerLaw
     exact: int = 0
     """How many of the nodes are invariant and carry no noise."""
+
+    @property
+    def sensitivity(self) -> int:
+        """The L1 distance that one person moves it."""
+        return sum(self.moves)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +70,21 @@ class Budget:
         """The letter of the unit."""
         return SYMBOLS[self.unit]
 
+    def epsilon_of_noise(self, *, twice: bool = False) -> float:
+        """The ε at DELTA of the Gaussian noise itself; `twice` if rows leave and enter counts."""
+        times = 2 if twice else 1
+        return epsilon_of_levels(
+            [(each.moves * times, each.law.scale) for each in self.levels if each.loss]
+        )
+
     def in_words(self) -> str:
-        """The whole loss with its unit; that of ρ with the ε it amounts to."""
+        """The whole loss with its unit; that of ρ with the ε of its noise and the bound for any."""
         if self.unit == "epsilon":
             return f"ε = {written(self.loss)}"
-        return f"ρ = {written(self.loss)} (ε = {epsilon_at(self.loss):.4g} at δ = {float(DELTA):g})"
+        return (
+            f"ρ = {written(self.loss)} (ε = {rounded_up(self.epsilon_of_noise())} at δ = "
+            f"{float(DELTA):g}; {rounded_up(epsilon_at(self.loss))} from ρ alone)"
+        )
 
     def warning(self) -> str:
         """Levels where so much is spent that there is hardly any noise; empty if there are none."""

@@ -19,12 +19,14 @@ from countwise.errors import CountwiseError, ReleaseError
 from countwise.privacy.epsilon import written
 from countwise.privacy.laws import LAWS
 from countwise.privacy.measurements import Measurements
+from countwise.privacy.sensitivity import level_moves
 from countwise.privacy.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
-from countwise.release.certificate import certificate, given_in_words
-from countwise.release.folder import whole
+from countwise.release.certificate import certificate
+from countwise.release.folder import completed, whole
 from countwise.release.plan import Plan, from_dict
+from countwise.release.promise import make_promise
 from countwise.release.ranges import METHODS, Ranges
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
@@ -73,13 +75,17 @@ class Release:
         overwrite: bool = False,
         csv: bool | None = None,
         tell: Tell = silent,
+        within: Path | None = None,
     ) -> None:
         """Write the release folder; it gets its name when it is complete and checked.
 
-        Without a word on `csv`, counts.csv is written up to MOST_CSV counts.
+        Without a word on `csv`, counts.csv is written up to MOST_CSV counts. `within` is the
+        unfinished folder of a run that has it already.
         """
         tables = TABLES if csv or (csv is None and self.hierarchy.nodes <= MOST_CSV) else TABLES[1:]
-        with whole(Path(folder), overwrite=overwrite) as partial:
+        name = Path(folder)
+        begun = completed(within, name) if within else whole(name, overwrite=overwrite)
+        with begun as partial:
             partial.mkdir()
             table = self.table()
             tell("writing counts.parquet")
@@ -152,7 +158,7 @@ class Release:
                 "sum": self.budget.sum_in_words(),
                 "neighbours": self.plan.neighbours,
                 "rows": self.plan.rows,
-                **({"given": given_in_words(self.plan, self.budget)} if self.budget.exact else {}),
+                **make_promise(self.plan.neighbours, self.budget).to_dict(),
             },
             "adjustment": {
                 "method": self.method,
@@ -302,14 +308,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def read_levels(manifest: dict[str, Any]) -> tuple[LevelBudget, ...]:
     """The levels of a release, root first, with their noise."""
-    return tuple(_level_budget(each) for each in manifest["levels"])
+    privacy = manifest["privacy"]
+    neighbours, rows = privacy["neighbours"], privacy["rows"]
+    return tuple(
+        _level_budget(each, level_moves(neighbours, rows=rows, nodes=each["nodes"]))
+        for each in manifest["levels"]
+    )
 
 
-def _level_budget(entry: dict[str, Any]) -> LevelBudget:
+def _level_budget(entry: dict[str, Any], moves: tuple[int, ...]) -> LevelBudget:
     return LevelBudget(
         level=entry["level"],
         nodes=entry["nodes"],
-        sensitivity=entry["sensitivity"],
+        moves=moves,
         loss=Fraction(entry["epsilon"] if "epsilon" in entry else entry["rho"]),
         law=LAWS[entry["law"]](scale=Fraction(entry["scale"])),
         exact=entry.get("exact", 0),

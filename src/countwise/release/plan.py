@@ -24,6 +24,7 @@ from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLa
 from countwise.privacy.sensitivity import (
     NEIGHBOURS,
     Neighbours,
+    level_moves,
     level_sensitivity,
     squared_level_sensitivity,
 )
@@ -221,7 +222,7 @@ class Plan:
             LevelBudget(
                 level=level,
                 nodes=n,
-                sensitivity=reach[n],
+                moves=level_moves(neighbours, rows=self.rows, nodes=n),
                 loss=losses[level],
                 law=self._law(losses[level], nodes=n),
                 exact=exact[level],

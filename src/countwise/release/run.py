@@ -7,6 +7,7 @@ from countwise.arrays import frozen
 from countwise.privacy import entropy
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts
+from countwise.release.feasible import refuse_infeasible
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
 from countwise.release.ranges import ranges_of
@@ -16,6 +17,7 @@ from countwise.tables.confidential import Confidential
 def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
     """Measure the table with the plan's noise and adjust the result."""
     plan = plan.settled(table.hierarchy)
+    refuse_infeasible(plan, table.hierarchy)
     budget = plan.budget(table.hierarchy)
     tell("drawing noise")
     measurements = measure(table, budget, noise=plan.noise)

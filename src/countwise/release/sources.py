@@ -16,26 +16,37 @@ from countwise.tables.domainfile import read_domain_file
 from countwise.tables.pieces import DomainPieces, Pieces, RecordPieces, TablePieces
 from countwise.tables.tabulate import Tabulation
 
+Measure = Callable[[Work, Named, str, Callable[[], None]], list[bytes]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Where the true counts come from: made only when some have still to be measured.
 
-    `identity` says which input it is; `lasting` whether the same input can be read again.
+    `identity` says which input it is; `lasting` whether the same input can be read again. `measure`
+    calls what it is given last before it draws noise. `check` reads all and draws none, so that
+    what must be refused is; where there is none, `measure` finds it before it draws, if it can.
     """
 
     identity: str
     cut: Cut
     sizes: Callable[[], tuple[int, ...]]
-    measure: Callable[[Work, Named, str], list[bytes]]
+    measure: Measure
+    check: Callable[[Named], None] | None = None
     lasting: bool = True
 
 
-def from_pieces(make: Callable[[str], Pieces]) -> Callable[[Work, Named, str], list[bytes]]:
-    """Measuring by reading one piece after another; `make` takes the key of bounded rows."""
+def from_pieces(make: Callable[[str], Pieces]) -> Measure:
+    """Measuring by reading one piece after another; `make` takes the key of bounded rows.
 
-    def measured(work: Work, each: Named, key: str) -> list[bytes]:
-        return each(_Measure(work, make(key)), len(work.cut))
+    What is wrong with the input as a whole is refused before the first piece is measured.
+    """
+
+    def measured(work: Work, each: Named, key: str, drawing: Callable[[], None]) -> list[bytes]:
+        pieces = make(key)
+        drawing()
+        pieces.check()
+        return each(_Measure(work, pieces), len(work.cut))
 
     return measured
 
@@ -47,6 +58,15 @@ class _Measure:
 
     def __call__(self, i: int) -> bytes:
         return self.work.measure(self.pieces.piece(i), i)
+
+
+@dataclass(frozen=True)
+class _Check:
+    pieces: Pieces
+
+    def __call__(self, i: int) -> bytes:
+        self.pieces.piece(i)
+        return b""
 
 
 def table_source(
@@ -81,7 +101,12 @@ def table_source(
         cut=cut,
         sizes=sizes,
         measure=from_pieces(lambda _: pieces),
+        check=lambda each: _checked(pieces, each),
     )
+
+
+def _checked(pieces: Pieces, each: Named) -> None:
+    each(_Check(pieces), len(pieces.cut))
 
 
 def record_source(
@@ -102,7 +127,7 @@ def records_in_pieces(
     records: str,
     tabulation: Tabulation,
     cut: Cut,
-    measure: Callable[[Work, Named, str], list[bytes]],
+    measure: Measure,
     domain: Path,
     engine: str,
 ) -> Source:

@@ -6,6 +6,7 @@ input under the same paths. A task that is tried again finds what was completed 
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,7 @@ from typing import Any, cast
 import polars as pl
 import pyarrow as pa
 
-from countwise.errors import TableError
+from countwise.errors import CountwiseError, TableError
 from countwise.progress import Report
 from countwise.release.runners import Named
 from countwise.release.sources import Source, records_in_pieces
@@ -80,7 +81,9 @@ class _Batches:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for piece in batch.column(0).to_pylist():
-                yield _answer(piece, self.work(piece))
+                with _without_words():
+                    answer = self.work(piece)
+                yield _answer(piece, answer)
 
 
 def _answer(piece: int, answer: bytes) -> pa.RecordBatch:
@@ -101,7 +104,7 @@ def spark_record_source(
     if cut is None:
         return None
 
-    def measure(work: Work, each: Named, key: str) -> list[bytes]:
+    def measure(work: Work, each: Named, key: str, drawing: Callable[[], None]) -> list[bytes]:
         spark = session(engine)
         with engines.opened(records, engine=engine) as source, quiet():
             query = grouped(source, tabulation, key=key)
@@ -115,6 +118,7 @@ def spark_record_source(
 
             measured = placed.groupBy("piece").applyInArrow(answers, ANSWERS)
             runner = OnSpark(session=spark)
+            drawing()
             try:
                 return runner.answers(measured, len(cut), each.told)
             except Exception as problem:
@@ -141,12 +145,13 @@ class _Place:
         for batch in batches:
             if not batch.num_rows:
                 continue
-            frame = cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches([batch])))
-            found = counted_cells(frame, self.tabulation)
-            if callable(found):
-                raise ValueError(_mark(found.__name__))
-            numbers, rows = found
-            pieces = piece_numbers(self.work.cut, self.tabulation.domain, numbers)
+            with _without_words():
+                frame = cast(pl.DataFrame, pl.from_arrow(pa.Table.from_batches([batch])))
+                found = counted_cells(frame, self.tabulation)
+                if callable(found):
+                    raise CountwiseError(_mark(found.__name__))
+                numbers, rows = found
+                pieces = piece_numbers(self.work.cut, self.tabulation.domain, numbers)
             columns = [pa.array(each, pa.int64()) for each in (pieces, numbers, rows)]
             yield pa.RecordBatch.from_arrays(columns, names=["piece", "number", "rows"])
 
@@ -156,5 +161,18 @@ def _measured_rows(work: Work, tabulation: Tabulation, table: pa.Table) -> pa.Ta
     piece = table["piece"][0].as_py()
     numbers, rows = table["number"].to_numpy(), table["rows"].to_numpy()
     some = numbers >= 0
-    confidential = record_piece(work.cut, tabulation.domain, piece, numbers[some], rows[some])
-    return pa.Table.from_batches([_answer(piece, work.measure(confidential, piece))])
+    with _without_words():
+        confidential = record_piece(work.cut, tabulation.domain, piece, numbers[some], rows[some])
+        answer = work.measure(confidential, piece)
+    return pa.Table.from_batches([_answer(piece, answer)])
+
+
+@contextmanager
+def _without_words() -> Iterator[None]:
+    """Faults on an executor, whose words its logs would keep, by their type."""
+    try:
+        yield
+    except CountwiseError:
+        raise
+    except Exception as problem:
+        raise CountwiseError(f"{type(problem).__name__} on an executor.") from None

@@ -3,13 +3,14 @@
 The folder stands beside the output as `.NAME.unfinished`, for this user alone, and goes when the
 output has its name. A file in it appears whole or not at all, and never changes: of two attempts
 at the same noise the first that is complete is kept.
+
+A run that pays for its noise has a charge, by a name that is kept here. `DRAWN` is there before the
+first noise is drawn for it; until then the charge bought nothing, and the next run has it.
 """
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from countwise.errors import InputError
+from countwise.release.folder import RUN, claimed, emptied
 from countwise.tables.hierarchy import Hierarchy
 
-RUN = "run.json"
+DRAWN = "drawn"
 SEPARATOR = "\x1f"
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -71,10 +73,29 @@ class Staging:
 
     def forget(self, setting: str) -> None:
         """Take a setting out that is no longer needed."""
-        settings = self.settings() | {setting: None}
-        partial = self.folder / f".{RUN}"
-        partial.write_text(json.dumps(settings), encoding="utf-8")
-        partial.replace(self.folder / RUN)
+        _write_own(self.folder / RUN, self.settings() | {setting: None})
+
+    @property
+    def drawn(self) -> bool:
+        """Whether noise may have been drawn for the charge of this run."""
+        return self.has(DRAWN) or any(self.folder.glob("measured-*"))
+
+    def drawing(self) -> None:
+        """From now on noise is drawn, so the charge is used up whatever comes."""
+        self.write(DRAWN, lambda _: None)
+        handle = os.open(self.folder, os.O_RDONLY)
+        os.fsync(handle)
+        os.close(handle)
+
+
+def _write_own(path: Path, fields: dict[str, Any]) -> None:
+    """JSON in place of what was there, in a file that `mkstemp` made readable for us alone."""
+    handle, partial = mkstemp(prefix=".partial-", dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        json.dump(fields, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(partial, path)
 
 
 def _narrowed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -89,55 +110,56 @@ def _widened(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array.astype(np.int64) if array.dtype == np.int32 else array
 
 
-def place(output: Path) -> Path:
-    """Where the run that makes an output keeps what it has."""
-    return output.parent / f".{output.name}.unfinished"
-
-
 @contextmanager
 def opened(
-    output: Path, *, identity: str, settings: Callable[[], dict[str, Any]], fresh: bool
+    output: Path,
+    *,
+    identity: str,
+    purpose: str,
+    settings: Callable[[], dict[str, Any]],
+    fresh: bool,
+    lasting: bool = True,
 ) -> Iterator[Staging]:
     """The staging folder of a run, with what an earlier run of the same kind left.
 
-    A run of another plan or input is refused unless it is to begin afresh. Only one process
-    at a time works on an output.
+    A run of another plan or input is refused unless it is to begin afresh. Of a run that drew no
+    noise only the charge is kept, if it was for the same `purpose`. The noise of a run that is not
+    `lasting` goes with its process, and nothing is kept of it.
     """
-    folder = place(output.absolute())
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"another run is making {output} now. To fix, wait for it, or choose another name."
-            ) from None
-        if fresh:
-            _emptied(folder)
+    with claimed(output) as folder:
         staging = Staging(folder=folder)
-        if staging.has(RUN) and staging.settings()["identity"] != identity:
-            raise InputError(
-                f"{folder} has an unfinished run of another plan or input. To fix, repeat the "
-                "command that was stopped to finish it, or throw its noisy counts away with "
-                "--fresh."
-            )
+        kept = {} if fresh else _kept(staging, identity=identity, purpose=purpose)
+        if "identity" not in kept:
+            emptied(folder)
+            known = {"identity": identity, "purpose": purpose, "lasting": lasting}
+            _write_own(folder / RUN, settings() | kept | known)
         _clean(folder)
-        if not staging.has(RUN):
-            text = json.dumps(settings() | {"identity": identity})
-            staging.write(RUN, lambda stream: stream.write(text.encode()))
         yield staging
 
 
-def discard(staging: Staging) -> None:
-    """Remove a staging folder whose work is done, or was refused before any noise was drawn."""
-    shutil.rmtree(staging.folder, ignore_errors=True)
+def _kept(staging: Staging, *, identity: str, purpose: str) -> dict[str, Any]:
+    """The settings of an earlier run that is gone on with, or the charge that is left of it."""
+    if not staging.has(RUN):
+        return {}
+    found = staging.settings()
+    if staging.drawn:
+        if not found.get("lasting", True):
+            return {}
+        if found["identity"] == identity:
+            return found
+        raise _another(staging.folder, "throw its noisy counts away")
+    if not found.get("purpose"):
+        return {}
+    if found["purpose"] != purpose:
+        raise _another(staging.folder, "give up what was charged for it")
+    return {"charge": found["charge"]}
 
 
-def _emptied(folder: Path) -> None:
-    for path in folder.iterdir():
-        if path.name != "lock":
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+def _another(folder: Path, instead: str) -> InputError:
+    return InputError(
+        f"{folder} has an unfinished run of another plan or input. To fix, repeat the command that "
+        f"was stopped to finish it, or {instead} with --fresh."
+    )
 
 
 def _clean(folder: Path) -> None:

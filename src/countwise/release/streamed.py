@@ -7,7 +7,7 @@ import json
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -23,26 +23,21 @@ from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
-from countwise.release.folder import refuse_existing
+from countwise.release.feasible import refuse_undrawable
+from countwise.release.folder import discard, put_in_place, refuse_existing
+from countwise.release.payment import FREE, Payment, paid
 from countwise.release.plan import FITTED, Plan
 from countwise.release.ranges import METHODS, Ranges
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
-from countwise.release.staging import Staging, discard, identity_of, opened
+from countwise.release.staging import Staging, identity_of, opened
 from countwise.release.writing import COUNTS, check_written, write_files, write_parts
+from countwise.tables.faults import reason
 from countwise.tables.hierarchy import Shape
-
-Pay = Callable[[str], AbstractContextManager[Callable[[], None]]]
-"""Pays for a run of that name; what it gives is called when noise was drawn."""
 
 MOST_WHOLE = 30_000_000
 """Cells up to which a method that looks at all of them is used in memory."""
-
-
-def for_nothing(_: str) -> AbstractContextManager[Callable[[], None]]:
-    """No ledger is charged."""
-    return nullcontext(lambda: None)
 
 
 def goes_by_pieces(plan: Plan) -> bool:
@@ -98,26 +93,33 @@ def release_by_pieces(
     csv: bool | None = None,
     runner: Runner = in_threads,
     data_set: bool = False,
-    pay: Pay = for_nothing,
+    payment: Payment = FREE,
     report: Report = unheard,
 ) -> Streamed:
     """Make a release folder, or finish one that an earlier run began.
 
-    With `data_set` the tables are folders of Parquet files, written where the pieces are. `pay`
-    is entered with a name that the run keeps when it is stopped, before any count is read.
+    With `data_set` the tables are folders of Parquet files, written where the pieces are. The
+    payment is made, under a name that the run keeps when it is stopped, before any count is read.
     """
     refuse_existing(folder, overwrite=overwrite)
     method, reason = method_by_pieces(plan)
     pieces = (source.cut.depth, source.cut.bounds.tolist())
     identity = identity_of(json.dumps(plan.to_dict()), source.identity, method, pieces)
     with (
-        opened(folder, identity=identity, settings=_settings(plan), fresh=fresh) as staging,
+        opened(
+            folder,
+            identity=identity,
+            purpose=payment.purpose,
+            settings=_settings(plan),
+            fresh=fresh,
+        ) as staging,
         _recoverable(folder, source, staging) as begun,
-        pay(staging.settings()["charge"]) as drawn,
+        paid(staging, payment),
     ):
         work = _work(source, plan, method, staging)
+        if payment.purpose and source.check is not None and not staging.drawn:
+            source.check(Named(runner=runner, stage="checking", report=report))
         _measure(source, work, Named(runner=runner, stage="measuring", report=report))
-        drawn()
         work = _with_sizes(work)
         _adjust(work, Named(runner=runner, stage="making counts add up", report=report))
         out = staging.folder / "out"
@@ -136,7 +138,8 @@ def release_by_pieces(
         manifest = _manifest(work, reason)
         manifest["checksums"] = {name: checksum(out / name) for name in names}
         _describe(work, reason, manifest, out)
-        _put_in_place(out, folder, staging)
+        put_in_place(out, folder, staging.folder)
+        discard(staging.folder)
     return Streamed(
         manifest=manifest,
         plan=plan,
@@ -151,9 +154,9 @@ def release_by_pieces(
 def _recoverable(folder: Path, source: Source, staging: Staging) -> Iterator[bool]:
     """Whether an earlier run left noisy counts to go on from.
 
-    A full disk is told with how to go on; input that is refused leaves nothing behind.
+    A full disk is told with how to go on.
     """
-    begun = any(staging.folder.glob("measured-*"))
+    begun = staging.drawn
     if begun and not staging.has(TOP) and not source.lasting:
         raise InputError(
             f"the run that makes {folder} was stopped while it measured records of a database, "
@@ -161,16 +164,12 @@ def _recoverable(folder: Path, source: Source, staging: Staging) -> Iterator[boo
         )
     try:
         yield begun
-    except InputError:
-        if not staging.has(TOP):
-            discard(staging)
-        raise
     except (OSError, pl.exceptions.PolarsError, pa.ArrowException) as problem:
-        first = str(getattr(problem, "strerror", None) or problem).partition("\n")[0]
+        why = reason(problem) if isinstance(problem, OSError) else type(problem).__name__
         raise CountwiseError(
-            f"{folder} could not be written: {first}. What was measured is kept beside it; make "
+            f"{folder} could not be written: {why}. What was measured is kept beside it; make "
             "room and run the same command again to go on."
-        ) from problem
+        ) from None
 
 
 def _settings(plan: Plan) -> Callable[[], dict[str, Any]]:
@@ -194,9 +193,11 @@ def _work(source: Source, plan: Plan, method: str, staging: Staging) -> Work:
         sizes = source.sizes()
     shape = Shape(by=cut.by, sizes=sizes)
     plan = plan.settled(shape)
+    budget = plan.budget(shape)
+    refuse_undrawable(plan, budget)
     return Work(
         plan=plan,
-        budget=plan.budget(shape),
+        budget=budget,
         method=method,
         cut=cut,
         staging=staging,
@@ -221,7 +222,8 @@ def _measure(source: Source, work: Work, each: Named) -> None:
     Nor is the key of the bounded rows, also where an earlier run was stopped before it forgot it.
     """
     if not work.staging.has(TOP):
-        sealed = source.measure(work, each, work.staging.settings()["person_key"])
+        key = work.staging.settings()["person_key"]
+        sealed = source.measure(work, each, key, work.staging.drawing)
         work.measure_top(sealed)
     work.staging.forget("person_key")
 
@@ -263,10 +265,3 @@ def _describe(work: Work, reason: str, manifest: dict[str, Any], out: Path) -> N
         format=str(FORMAT),
     )
     (out / "certificate.html").write_text(page, encoding="utf-8")
-
-
-def _put_in_place(out: Path, folder: Path, staging: Staging) -> None:
-    if folder.exists():
-        folder.rename(staging.folder / "old")
-    out.rename(folder)
-    discard(staging)

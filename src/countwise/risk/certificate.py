@@ -22,7 +22,7 @@ from countwise.arrays import FloatArray
 from countwise.errors import CountwiseError
 from countwise.privacy.laws import Geometric, Laplace
 from countwise.risk.claims import Claim
-from countwise.risk.closed import enclosure, laplace_risk
+from countwise.risk.closed import PRECISION, enclosure, laplace_risk
 from countwise.risk.gap import Box, Gap
 from countwise.risk.terms import Interval
 
@@ -117,12 +117,13 @@ def proven(
     epsilon: Fraction,
     *,
     kind: type[Laplace] | type[Geometric] = Laplace,
+    precision: int = PRECISION,
 ) -> Counterexample | None:
-    """The counterexample at a histogram and ε, if ball arithmetic shows the gap is positive."""
+    """The counterexample at a histogram and ε, if balls of so many bits show a positive gap."""
     law = kind(scale=1 / epsilon)
     bins = [Fraction(h) for h in histogram]
-    left, right = (enclosure(name, bins, law) for name in claim.pair)
-    with ctx.workprec(192):
+    left, right = (enclosure(name, bins, law, precision=precision) for name in claim.pair)
+    with ctx.workprec(precision):
         gap = left - right * claim.factor.numerator / claim.factor.denominator
         if not gap > 0:
             return None

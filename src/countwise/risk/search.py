@@ -1,6 +1,7 @@
 """Search for histograms on which one estimator is worse than another.
 
-Two bins: the closed form on a whole grid, and a proof in balls for the worst point found. More
+Two bins: the closed form on a whole grid, where a gap that doubles can not tell from zero is signed
+in ball arithmetic, and a proof in balls for the worst point found. More
 bins: candidates are screened by simulation, and the most promising are tested one after another
 on fresh draws, with looks at doubling sample sizes. The stated error probability is shared out
 among all tests and looks; it rests on means of thousands of draws being normal.
@@ -18,10 +19,9 @@ from countwise.arrays import FloatArray
 from countwise.privacy.laws import Geometric, Laplace
 from countwise.risk.certificate import Counterexample, proven
 from countwise.risk.claims import Claim
-from countwise.risk.closed import geometric_risk, laplace_risk
 from countwise.risk.draws import draw_noise, paired_losses
+from countwise.risk.signs import bits, worse_on_grid
 
-SLACK = 1e-12  # a gap below this share of the risk is rounding
 SCREENED, TESTED, LOOKS = 300, 5, 6
 SCREEN_DRAWS, FIRST_LOOK = 1_000, 4_096
 
@@ -64,43 +64,41 @@ def search_grid(
     tell: Callable[[str], None] = lambda _: None,
 ) -> GridSearch:
     """Both risks at every pair of counts and every ε, a pair and its mirror image both counted."""
-    line = np.asarray(counts, dtype=np.float64)
-    a, b = np.meshgrid(line, line, indexing="ij")
     found, spots = [], []
+    claim = Claim(left=worse, right=than)
     for epsilon in epsilons:
         tell(f"epsilon {float(epsilon):g}")
-        law = kind(scale=1 / epsilon)
-        left, right = (_grid_risk(name, a, b, law) for name in (worse, than))
-        ratio = left / right
-        found.append((epsilon, int((ratio > 1 + SLACK).sum())))
-        i, j = np.unravel_index(int(np.argmax(np.where(a <= b, ratio, 0))), ratio.shape)
-        if ratio[i, j] > 1 + SLACK:
+        fails, left, right = worse_on_grid(claim, counts, kind(scale=1 / epsilon))
+        found.append((epsilon, int(fails.sum())))
+        if fails.any():
+            # Of a pair and its mirror image the one in the order of the counts.
+            place = int(np.argmax(np.triu(np.where(fails, left / right, 0.0))))
+            i, j = divmod(place, len(counts))
             spots.append(
                 Spot(
-                    histogram=(int(a[i, j]), int(b[i, j])),
+                    histogram=(counts[i], counts[j]),
                     epsilon=epsilon,
                     worse=float(left[i, j]),
                     than=float(right[i, j]),
                 )
             )
     top = tuple(sorted(spots, key=lambda spot: -spot.ratio))
-    claim = Claim(left=worse, right=than)
     return GridSearch(
         worse=worse,
         than=than,
-        points=a.size * len(epsilons),
+        points=len(counts) ** 2 * len(epsilons),
         counterexamples=sum(number for _, number in found),
         by_epsilon=tuple(found),
         top=top,
-        proof=proven(claim, top[0].histogram, top[0].epsilon, kind=kind) if top else None,
+        proof=_proof(claim, top[0], kind) if top else None,
     )
 
 
-def _grid_risk(name: str, a: FloatArray, b: FloatArray, law: Laplace | Geometric) -> FloatArray:
-    if isinstance(law, Geometric):
-        return geometric_risk(name, a, b, law)
-    scale = float(law.scale)
-    return laplace_risk(name, a / scale, b / scale) * scale**2
+def _proof(
+    claim: Claim, spot: Spot, kind: type[Laplace] | type[Geometric]
+) -> Counterexample | None:
+    precision = bits(spot.histogram, kind(scale=1 / spot.epsilon))
+    return proven(claim, spot.histogram, spot.epsilon, kind=kind, precision=precision)
 
 
 @dataclass(frozen=True, kw_only=True)

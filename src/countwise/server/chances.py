@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from countwise.verification.border import SYMMETRIC
 from countwise.verification.exchange import Power
 from countwise.verification.planner import Setting, power
 from countwise.verification.request import Request
@@ -18,6 +19,7 @@ def chances(request: Request) -> tuple[Power, ...]:
         epsilon=request.epsilon,
         mechanism=request.mechanism,
         alpha=request.alpha,
+        border=SYMMETRIC if request.border is None else request.border,
     )
     repetitions = max(100, min(1000, 100_000 // request.partitions))
     found = (

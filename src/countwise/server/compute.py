@@ -27,22 +27,28 @@ def main() -> None:
 
     paths = [Path(each) for each in json.loads(sys.stdin.readline())]
     warm_up()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     files = sandbox.only_files(read=paths)
     missing = sum(not sandbox.can_read(each) for each in paths)
     out = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints does not get among the records
     _write(out, {"network": not network, "files": not files, "missing": missing})
     for line in sys.stdin:
-        _write(out, _one(json.loads(line)))
+        _write(out, _one(json.loads(line), nowhere))
 
 
-def _one(work: dict[str, Any]) -> dict[str, Any]:
-    """The record of one piece of work, done by a child that is killed when its time is over."""
+def _one(work: dict[str, Any], nowhere: int) -> dict[str, Any]:
+    """The record of one piece of work, done by a child that is killed when its time is over.
+
+    What a library prints there could quote a row, so it goes nowhere.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.close(reading)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
             sandbox.die_with_parent()
             sandbox.limit(memory_mb=work["memory_mb"], cpu_seconds=work["cpu_seconds"])
             os.write(writing, json.dumps({"noisy": _noisy(work)}).encode())

@@ -12,7 +12,8 @@ the noisy counts reach the world only through the transaction that stores them. 
 dies before it took its noise along, unseen by anyone, and the charge stands; so the answer may be
 computed anew and is still the only one from its charge. A worker thought dead that comes back
 finds that the claim is no longer its own and its noise is thrown away. Once stored, counts are
-never drawn again. After a few attempts, or a failure while computing, the charge is burnt.
+never drawn again. After a few attempts, or a failure while computing, the charge is burnt, with one
+note for all causes: the ledger does not tell what data did.
 """
 
 import json
@@ -26,11 +27,13 @@ import sqlalchemy as sa
 
 from countwise.privacy.ledger import Book, Ledger
 from countwise.privacy.ledger import Scope as Account
+from countwise.privacy.prices import Loss, micro
 from countwise.server.failpoints import failpoint
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import answers, jobs, workers
 
 QUEUED, RUNNING, COMPUTED = "queued", "running", "computed"
+NO_ANSWER = "no answer came of it"
 FORGOTTEN = 86_400.0  # seconds after which a worker not seen is no longer listed
 RELEASED, BURNT, RETURNED = "released", "burnt", "returned"
 
@@ -57,7 +60,7 @@ def enqueue(
     dataset: str,
     version: str,
     query: str,
-    amount: int,
+    loss: Loss,
     accounts: Mapping[Account, str],
 ) -> str:
     """The job of a submission: the one with the same key, or a new one, charged if need be.
@@ -73,8 +76,8 @@ def enqueue(
     same = (answers.c.dataset == dataset) & (answers.c.query == query)
     answer, cost = base.scalar(sa.select(answers.c.id).where(same)), 0
     if answer is None:
-        answer, cost = uuid4().hex, amount
-        entry = book.reserve(answer, amount, accounts, note=f"query {query}")
+        answer, cost = uuid4().hex, micro(loss.epsilon)
+        entry = book.charge(answer, loss, accounts, note=f"query {query}")
         failpoint("submit.charged")
         base.execute(
             sa.insert(answers).values(
@@ -149,7 +152,7 @@ def _adopt(book: Book, *, before: float, attempts: int) -> None:
     lost = sa.select(answers).where(answers.c.state == RUNNING, answers.c.slot <= before)
     for row in book.connection.execute(lost).all():
         if row.attempts >= attempts:
-            _burn(book, row.id, note=f"lost {row.attempts} times")
+            _burn(book, row.id, note=NO_ANSWER)
         else:
             _set(book.connection, row.id, state=QUEUED, claim=None, slot=None)
 
@@ -170,7 +173,7 @@ def give_up(ledger: Ledger, work: Work) -> None:
     """The answer could not be computed: what it cost stays spent. Comes at the slot's end."""
     with ledger.writing() as book:
         if _mine(book, work):
-            _burn(book, work.answer, note="could not be computed")
+            _burn(book, work.answer, note=NO_ANSWER)
 
 
 def release_due(ledger: Ledger, now: float) -> int:

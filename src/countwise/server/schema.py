@@ -18,15 +18,15 @@ def upgrade(engine: sa.Engine) -> None:
     """Bring the tables up to date, in one transaction with no other writer beside."""
     if is_current(engine):
         return
-    settings = _settings()
+    how = settings()
     with writing(engine) as connection:
-        settings.attributes["connection"] = connection
-        command.upgrade(settings, "head")
+        how.attributes["connection"] = connection
+        command.upgrade(how, "head")
 
 
 def is_current(engine: sa.Engine) -> bool:
     """Whether nothing is to be done; a database of a later version is refused."""
-    script = ScriptDirectory.from_config(_settings())
+    script = ScriptDirectory.from_config(settings())
     with reading(engine) as connection:
         found = MigrationContext.configure(connection).get_current_revision()
     if found is not None and found not in {each.revision for each in script.walk_revisions()}:
@@ -37,8 +37,9 @@ def is_current(engine: sa.Engine) -> bool:
     return found == script.get_current_head()
 
 
-def _settings() -> AlembicConfig:
-    settings = AlembicConfig()
-    settings.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    settings.set_main_option("path_separator", "os")
-    return settings
+def settings() -> AlembicConfig:
+    """Where Alembic finds the migrations."""
+    found = AlembicConfig()
+    found.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    found.set_main_option("path_separator", "os")
+    return found

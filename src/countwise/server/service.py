@@ -41,8 +41,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from countwise.errors import InputError
-from countwise.privacy.ledger import Ledger, in_epsilon, micro
+from countwise.privacy.ledger import Ledger
 from countwise.privacy.ledger import Scope as Account
+from countwise.privacy.prices import Amount, in_epsilon, micro
 from countwise.privacy.storage import reading
 from countwise.progress import silent
 from countwise.server import accounts, jobs
@@ -69,6 +70,7 @@ from countwise.verification.design import design
 from countwise.verification.exchange import Budget, Plan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
+from countwise.verification.losses import loss_of
 from countwise.verification.planner import rehearse
 from countwise.verification.receipt import read_key, sign
 from countwise.verification.records import read_records
@@ -139,14 +141,16 @@ class Service(OwnAccount):
                 )
             ).first()
             balances = [book.balance(scope, name) for scope, name in accounts_.items()]
-        cost = 0 if stored else micro(request.epsilon)
+            loss = loss_of(request, dataset=known.name, version=known.version)
+            amount = Amount() if stored else book.price(known.name, loss).amount
         return Plan(
-            cost=in_epsilon(cost),
+            cost=in_epsilon(0 if stored else micro(request.epsilon)),
             stored=stored is not None,
-            allowed=all(each.left >= cost for each in balances),
+            allowed=all(each.affords(amount) for each in balances),
             budgets=tuple(map(balance_view, balances)),
             outcomes=request.claim.outcomes,
             power=chances(request),
+            border=request.border,
         )
 
     def rehearse(self, actor: Actor, ask: Ask, repetitions: int = 1) -> RehearsalView:
@@ -180,7 +184,7 @@ class Service(OwnAccount):
                 dataset=known.name,
                 version=known.version,
                 query=query_hash(request, dataset=known.name, version=known.version),
-                amount=micro(request.epsilon),
+                loss=loss_of(request, dataset=known.name, version=known.version),
                 accounts=accounts_,
             )
             note(book.connection, actor.name, "submitted", job)

@@ -14,7 +14,8 @@ import uvicorn
 
 from countwise.errors import ConfigError
 from countwise.examples.workers import workers as example_file
-from countwise.privacy.ledger import MICRO, Ledger
+from countwise.privacy.ledger import Ledger
+from countwise.privacy.prices import MICRO
 from countwise.privacy.storage import open_engine, reading
 from countwise.server import accounts, sandbox, worker
 from countwise.server.config import EXAMPLE, Config

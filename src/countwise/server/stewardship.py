@@ -4,9 +4,10 @@ import sqlalchemy as sa
 
 from countwise.errors import InputError
 from countwise.privacy.epsilon import exact
-from countwise.privacy.ledger import MICRO, SCOPES, Ledger, micro
+from countwise.privacy.ledger import SCOPES, Ledger
 from countwise.privacy.ledger import Scope as Account
 from countwise.privacy.ledger import entries as entry_table
+from countwise.privacy.prices import MICRO, micro
 from countwise.privacy.storage import reading, writing
 from countwise.server import accounts
 from countwise.server.accounts import NAME, Actor

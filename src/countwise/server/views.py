@@ -1,10 +1,12 @@
 """What the server says beside what clients know (`verification.exchange`): fields of the API."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from countwise.privacy.ledger import Balance, Book, Entry, in_epsilon
+from countwise.privacy.ledger import Balance, Book, Entry
+from countwise.privacy.prices import in_epsilon, in_rho
 from countwise.server.asks import Ask, stored_ask
 from countwise.server.config import Dataset
 from countwise.server.jobs import BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
@@ -89,6 +91,7 @@ class EntryView:
     dataset: str
     project: str
     epsilon: str
+    rho: str
     note: str
     hash: str
 
@@ -142,13 +145,19 @@ def key_view(row: Any) -> KeyView:
 
 
 def balance_view(balance: Balance) -> Budget:
-    """A budget in exact decimals."""
+    """A budget in exact decimals: of ε, or of ρ where that is all it counts."""
+    written, amounts = in_epsilon, (balance.cap, balance.spent, balance.left)
+    if balance.unit == "rho":
+        written, amounts = in_rho, (balance.rho_cap, balance.rho_spent, balance.rho_left)
+    cap, spent, left = map(written, amounts)
     return Budget(
         scope=balance.scope,
         name=balance.name,
-        cap=in_epsilon(balance.cap),
-        spent=in_epsilon(balance.spent),
-        left=in_epsilon(balance.left),
+        cap=cap,
+        spent=spent,
+        left=left,
+        unit="ρ" if balance.unit == "rho" else "ε",
+        words=balance.in_words(),
     )
 
 
@@ -175,12 +184,12 @@ def dataset_view(book: Book, known: Dataset) -> PublicDataset:
 
 
 def entry_view(entry: Entry) -> EntryView:
-    """An entry with its amount in ε."""
+    """An entry with its amounts of ε and ρ."""
     known = vars(entry)
-    sign = "-" if entry.micro < 0 else ""
-    shown = {
-        each.name: known[each.name]
-        for each in dataclasses.fields(EntryView)
-        if each.name != "epsilon"
-    }
-    return EntryView(**shown, epsilon=sign + in_epsilon(abs(entry.micro)))
+    amounts = {"epsilon": _signed(entry.micro, in_epsilon), "rho": _signed(entry.rho, in_rho)}
+    names = [each.name for each in dataclasses.fields(EntryView) if each.name not in amounts]
+    return EntryView(**{name: known[name] for name in names} | amounts)
+
+
+def _signed(amount: int, written: Callable[[int], str]) -> str:
+    return ("-" if amount < 0 else "") + written(abs(amount))

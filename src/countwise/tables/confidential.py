@@ -18,14 +18,15 @@ class Confidential:
     """The true counts of the cells of a public hierarchy.
 
     The hierarchy is public and may be read by anyone. The counts leave through `reveal`, which
-    only the function that adds noise may call.
+    only the function that adds noise may call. They are whole, none negative and none unknown:
+    the noise is scaled to whole counts, and would leave a fraction of them to be read.
     """
 
     __slots__ = ("__cells", "hierarchy")
 
     def __init__(self, hierarchy: Hierarchy, cells: IntArray) -> None:
         self.hierarchy = hierarchy
-        self.__cells = frozen(cells)
+        self.__cells = frozen(_checked(cells, size=hierarchy.cells))
 
     def reveal(self) -> IntArray:
         """The true count of every cell."""
@@ -46,10 +47,7 @@ class Confidential:
     def gathered(hierarchy: Hierarchy, parts: Sequence[bytes], key: bytes) -> "Confidential":
         """The table of a hierarchy whose cells were sealed in parts, one after another."""
         opened = [AESGCM(key).decrypt(part[:12], part[12:], None) for part in parts]
-        cells = np.frombuffer(b"".join(opened), dtype=np.int64)
-        if float(cells.sum(dtype=np.float64)) > MAX_COUNT:
-            raise TableError("the counts of the table add up to more than 10^15.")
-        return Confidential(hierarchy, cells)
+        return Confidential(hierarchy, np.frombuffer(b"".join(opened), dtype=np.int64))
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{size} {level}" for level, size in self.hierarchy.describe())
@@ -57,3 +55,18 @@ class Confidential:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("confidential counts can not be pickled")
+
+    __getstate__ = __reduce__
+
+
+def _checked(cells: IntArray, *, size: int) -> IntArray:
+    """One whole count a cell, from 0 to 10^15, together at most 10^15."""
+    if not isinstance(cells, np.ndarray) or cells.dtype.kind not in "iu":
+        raise TableError("counts must be an array of whole numbers, of an integer type.")
+    if cells.shape != (size,):
+        raise TableError(f"the table has {size:,} cells, and needs one count for each of them.")
+    if cells.size and (int(cells.min()) < 0 or int(cells.max()) > MAX_COUNT):
+        raise TableError("a count is negative or larger than 10^15. Counts are from 0 to 10^15.")
+    if float(cells.sum(dtype=np.float64)) > MAX_COUNT:
+        raise TableError("the counts of the table add up to more than 10^15.")
+    return cells.astype(np.int64, copy=False)

@@ -8,23 +8,27 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
+from countwise.tables.files import Source, column_names, load
 from countwise.tables.hierarchy import Hierarchy
-from countwise.tables.reading import Source, column_names, load
 
 TOTAL = "Total"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrossSource(Source):
-    """A cross-table as one row a cell, able to say which row and column a cell stood in."""
+    """A cross-table as one row a cell, able to say which row and column a cell stood in.
+
+    Columns are told by their numbers: in a faulty file what stands for a name can be a count.
+    """
 
     height: int
-    categories: tuple[str, ...]
+    columns: tuple[int, ...]
 
-    def place(self, row: int) -> str:
+    def place_in_file(self, row: int) -> str:
         """The row and column of a cell in the file."""
-        column = self.categories[row // self.height]
-        return f"{super().place(row % self.height)}, column {column!r}"
+        return (
+            f"{super().place_in_file(row % self.height)}, column {self.columns[row // self.height]}"
+        )
 
 
 def load_crosstab(path: Path, by: Sequence[str], count: str) -> Source:
@@ -48,7 +52,7 @@ def load_crosstab(path: Path, by: Sequence[str], count: str) -> Source:
         frame=frame,
         first_row=source.first_row,
         height=len(source.frame),
-        categories=categories,
+        columns=tuple(names.index(name) + 1 for name in categories),
     )
 
 

@@ -14,8 +14,10 @@ import polars as pl
 from countwise.arrays import IntArray, frozen
 from countwise.errors import TableError
 from countwise.tables.domain import CELLS, Domain
+from countwise.tables.faults import parsing
+from countwise.tables.files import ROW, Rows, load, scan
 from countwise.tables.hierarchy import Hierarchy, build
-from countwise.tables.reading import ROW, Rows, load, refuse_empty_labels, scan
+from countwise.tables.rowchecks import refuse_bad_labels
 
 PIECE = 2_000_000
 """Cells of a piece, about; a piece holds one subtree at least, however large."""
@@ -96,16 +98,7 @@ def cut_file(path: Path, *, by: tuple[str, ...], most: int = PIECE) -> Cut | Non
         return None
     for depth in range(1, len(by)):
         outer = list(by[:depth])
-        grouped = (
-            scan(path, row_index=ROW)
-            .group_by(pl.col(outer).cast(pl.String))
-            .agg(
-                pl.len().cast(pl.Int64).alias(CELLS),
-                pl.col(ROW).min().cast(pl.Int64).alias(FIRST),
-                pl.col(ROW).max().cast(pl.Int64).alias(LAST),
-            )
-            .collect(engine="streaming")
-        )
+        grouped = _grouped(path, outer)
         _refuse_empty(path, grouped, outer)
         largest = int(grouped[CELLS].to_numpy().max())
         if largest <= most or depth == len(by) - 1:
@@ -116,9 +109,25 @@ def cut_file(path: Path, *, by: tuple[str, ...], most: int = PIECE) -> Cut | Non
     return None
 
 
+def _grouped(path: Path, outer: list[str]) -> pl.DataFrame:
+    """The nodes of a level, each with its number of cells and its first and last row."""
+    with parsing(path):
+        return (
+            scan(path, row_index=ROW)
+            .group_by(pl.col(outer).cast(pl.String))
+            .agg(
+                pl.len().cast(pl.Int64).alias(CELLS),
+                pl.col(ROW).min().cast(pl.Int64).alias(FIRST),
+                pl.col(ROW).max().cast(pl.Int64).alias(LAST),
+            )
+            .collect(engine="streaming")
+        )
+
+
 def height(path: Path) -> int:
     """Rows of a file."""
-    return int(scan(path).select(pl.len()).collect(engine="streaming").item())
+    with parsing(path):
+        return int(scan(path).select(pl.len()).collect(engine="streaming").item())
 
 
 def _refuse_empty(path: Path, grouped: pl.DataFrame, outer: list[str]) -> None:
@@ -126,7 +135,7 @@ def _refuse_empty(path: Path, grouped: pl.DataFrame, outer: list[str]) -> None:
     empty = grouped.filter(pl.any_horizontal(pl.col(outer).is_null() | (pl.col(outer) == "")))
     if len(empty):
         first = int(empty[FIRST].to_numpy().min())
-        refuse_empty_labels(load(path, outer, [], rows=Rows(first=first, count=1)), outer)
+        refuse_bad_labels(load(path, outer, [], rows=Rows(first=first, count=1)), outer)
         raise TableError(f"{path}: a level column is empty.")
 
 

@@ -11,10 +11,11 @@ import polars as pl
 from countwise.errors import TableError
 from countwise.tables.binning import make_bins
 from countwise.tables.domain import Domain, Factor, factor_of
+from countwise.tables.files import load
 from countwise.tables.hierarchy import check_level_names, listed
 from countwise.tables.hrc import INDENT, read_hrc
 from countwise.tables.pattern import Pattern, read_pattern
-from countwise.tables.reading import load, refuse_empty_labels
+from countwise.tables.rowchecks import refuse_bad_labels
 
 COLUMN_KEYS = ("levels", "edges", "labels", "missing", "other")
 NESTED_KEYS = ("columns", "file", "tree", "hierarchy", "code", "indent", "missing", "other")
@@ -30,7 +31,7 @@ def read_domain_file(path: str | Path, *, by: Sequence[str]) -> Domain:
     check_level_names(by)
     if path.suffix.lower() != ".toml":
         source = load(path, by, [])
-        refuse_empty_labels(source, by)
+        refuse_bad_labels(source, by)
         _refuse_twins(source.frame, where=str(path))
         return Domain(by=by, factors=(factor_of(source.frame),))
     return _Declaration(path=path, data=_read_toml(path), by=by).domain()
@@ -122,7 +123,7 @@ class _Declaration:
             return self._hierarchy(entry, columns, used, where, special)
         if "file" in entry:
             source = load(self.path.parent / str(entry["file"]), used, [])
-            refuse_empty_labels(source, used)
+            refuse_bad_labels(source, used)
             cells = source.frame
         else:
             rows = list(_leaves(entry["tree"], len(columns), where=where))

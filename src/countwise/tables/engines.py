@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from countwise.errors import CountwiseError, TableError
-from countwise.tables.reading import column_names
+from countwise.tables.faults import missing_column
+from countwise.tables.files import column_names
 from countwise.tables.spark import is_spark, quiet, session
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ READ_FILES = ("duckdb", "pyspark")
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz")
 BATCH = 1_000_000
-OURS = ("builtins", "countwise", "numpy", "polars")
+OURS = ("builtins", "countwise", "numpy")
+LINE = re.compile(r"Invalid Input Error: CSV Error on Line: (\d+)")
+"""How DuckDB begins what it says of a row of a file: all that is taken from its words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +67,7 @@ class Records:
     def column(self, name: str) -> "ir.Column":
         """A column that must be there."""
         if name not in self.table.columns:
-            listed = ", ".join(map(repr, self.table.columns))
-            raise TableError(f"{self.name}: no column {name!r}; the records have {listed}.")
+            raise TableError(missing_column(self.name, name, self.table.columns))
         return self.table[name]
 
 
@@ -194,14 +196,18 @@ def _csv(backend: Any, name: str) -> "ir.Table":
 
 @contextmanager
 def engine_faults(name: str) -> Iterator[None]:
-    """Faults an engine reports while it works, as ours: the first line, which has no record."""
+    """Faults an engine reports, as ours. Its own text quotes records and is never shown."""
     try:
         yield
-    except Exception as problem:
-        module = type(problem).__module__.partition(".")[0]
-        if module in OURS:
+    except (Exception, pl.exceptions.PanicException) as problem:
+        kind = type(problem)
+        if kind.__module__.partition(".")[0] in OURS:
             raise
-        first = str(problem).strip().partition("\n")[0]
         if "No space left" in str(problem):
             raise CountwiseError(f"{name}: no space left on the disk to count records.") from None
-        raise TableError(f"{name}: the engine can not count these records: {first}") from problem
+        row = LINE.fullmatch(str(problem).partition("\n")[0])
+        where = name if row is None else f"{name}, row {row[1]}"
+        raise TableError(
+            f"{where}: the engine can not count these records ({kind.__name__}). To fix, check "
+            "that the file is whole, its quotation marks, and the types of the columns asked for."
+        ) from None

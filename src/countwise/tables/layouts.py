@@ -9,7 +9,7 @@ import polars as pl
 from countwise.errors import TableError
 from countwise.tables.crosstab import load_crosstab
 from countwise.tables.domain import PLACE, Domain, Factor
-from countwise.tables.reading import Source, load
+from countwise.tables.files import Source, load
 from countwise.tables.sdmx import TOTAL, load_sdmx
 from countwise.tables.totals import marked, without_totals
 

@@ -8,8 +8,9 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
+from countwise.tables.files import Source, load
 from countwise.tables.hierarchy import ROOT, Hierarchy, build, check_level_names, listed
-from countwise.tables.reading import Source, load, whole_numbers
+from countwise.tables.rowchecks import whole_numbers
 
 
 def read_noisy(
@@ -26,13 +27,19 @@ def read_noisy(
     filled = source.frame.select(pl.col(by).is_not_null() & (pl.col(by) != ""))
     depth = filled.sum_horizontal().to_numpy()
     _refuse_gaps(source, filled, depth)
-    cells = np.flatnonzero(depth == len(by))
+    cells = _cells(source, by)
     if not len(cells):
         raise TableError(f"{source.path}: no row has a label at every level.")
     hierarchy, _ = build(source.frame.select(by)[cells])
     places = [_places(source, hierarchy, level, depth) for level in range(len(by) + 1)]
     columns = [whole_numbers(source, name, least=None) for name in noisy]
     return hierarchy, [tuple(column[place] for place in places) for column in columns]
+
+
+def _cells(source: Source, by: Sequence[str]) -> IntArray:
+    """The rows with a label at every level."""
+    filled = source.frame.select(pl.all_horizontal(pl.col(by).is_not_null() & (pl.col(by) != "")))
+    return np.flatnonzero(filled.to_series().to_numpy())
 
 
 def _refuse_gaps(source: Source, filled: pl.DataFrame, depth: IntArray) -> None:
@@ -63,10 +70,11 @@ def _places(source: Source, hierarchy: Hierarchy, level: int, depth: IntArray) -
     nodes = hierarchy.frame(level).select(pl.col(by).cast(pl.String))
     placed = nodes.join(listed, on=by, how="left", maintain_order="left")["row"]
     if placed.is_null().any():
-        node = "/".join(nodes.row(int(placed.is_null().arg_max() or 0)))
+        cells = source.frame.select(by).with_row_index("row")[_cells(source, hierarchy.by)]
+        row = int(cells.join(listed, on=by, how="anti")["row"].to_numpy().min())
         raise TableError(
-            f"{source.path}: no row for {node!r} at level {hierarchy.levels[level]!r}. Every "
-            "node above the cells needs its own noisy count."
+            f"{source.where(row)}: no row for the node above this cell at level "
+            f"{hierarchy.levels[level]!r}. Every node above the cells needs its own noisy count."
         )
     if len(rows) > len(nodes):
         raise TableError(

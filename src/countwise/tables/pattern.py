@@ -15,8 +15,8 @@ import polars as pl
 
 from countwise.arrays import BoolArray
 from countwise.errors import PlanError
+from countwise.tables.files import load
 from countwise.tables.hierarchy import ROOT, Hierarchy
-from countwise.tables.reading import load
 
 FILES = (".csv", ".parquet", ".pq")
 

@@ -10,15 +10,10 @@ from countwise.arrays import IntArray
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import Cut
 from countwise.tables.domain import Domain
+from countwise.tables.files import Rows, load
 from countwise.tables.hierarchy import Hierarchy
-from countwise.tables.reading import (
-    Rows,
-    load,
-    placed,
-    refuse_empty_labels,
-    unique_cells,
-    whole_numbers,
-)
+from countwise.tables.reading import placed, unique_cells
+from countwise.tables.rowchecks import refuse_bad_labels, refuse_bad_rows, whole_numbers
 from countwise.tables.tabulate import Tabulation, count_records
 
 
@@ -31,6 +26,10 @@ class Pieces(Protocol):
     @property
     def cut(self) -> Cut:
         """Where the tree is cut."""
+        ...
+
+    def check(self) -> None:
+        """Refuse, before any piece is used, what can be seen to be wrong without holding it."""
         ...
 
     def piece(self, i: int) -> Confidential:
@@ -46,10 +45,14 @@ class TablePieces:
     count: str
     cut: Cut
 
+    def check(self) -> None:
+        """Refuse a row without labels or a count, and counts that add up to too much."""
+        refuse_bad_rows(self.path, self.cut.by, self.count)
+
     def piece(self, i: int) -> Confidential:
         """The rows of a piece."""
         source = load(self.path, self.cut.by, [self.count], rows=self.cut.rows(i))
-        refuse_empty_labels(source, self.cut.by)
+        refuse_bad_labels(source, self.cut.by)
         counts = whole_numbers(source, self.count, least=0)
         hierarchy, order = unique_cells(source, self.cut.by)
         return Confidential(hierarchy, counts[order])
@@ -68,12 +71,16 @@ class DomainPieces:
     product: Domain | None
     cut: Cut
 
+    def check(self) -> None:
+        """Refuse a row without labels or a count, and counts that add up to too much."""
+        refuse_bad_rows(self.path, self.cut.by, self.count)
+
     def piece(self, i: int) -> Confidential:
         """The cells of a piece, and the rows of the table that lie within it."""
         hierarchy, by = self._cells(i), self.cut.by
         rows = Rows(first=0, count=None, condition=self.cut.within(i))
         source = load(self.path, by, [self.count], rows=rows)
-        refuse_empty_labels(source, by)
+        refuse_bad_labels(source, by)
         counts = whole_numbers(source, self.count, least=0)
         return Confidential(hierarchy, placed(source, counts, hierarchy, domain=self.domain))
 
@@ -81,7 +88,7 @@ class DomainPieces:
         if self.product is not None:
             return self.product.below(self.cut.paths[self.cut.nodes(i)])[0]
         source = load(self.domain, self.cut.by, [], rows=self.cut.rows(i))
-        refuse_empty_labels(source, self.cut.by)
+        refuse_bad_labels(source, self.cut.by)
         return unique_cells(source, self.cut.by)[0]
 
 
@@ -110,6 +117,9 @@ class RecordPieces:
             np.concatenate([np.empty(0, np.int64), *rows]),
         )
 
+    def check(self) -> None:
+        """Records were checked when they were counted."""
+
     def piece(self, i: int) -> Confidential:
         """The cells of a piece with their counts."""
         here = slice(int(self._bounds[i]), int(self._bounds[i + 1]))
@@ -117,6 +127,8 @@ class RecordPieces:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("confidential counts can not be pickled")
+
+    __getstate__ = __reduce__
 
 
 def sorted_by_piece(

@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from countwise.errors import TableError
+from countwise.tables.files import Source, column_names, load
 from countwise.tables.hierarchy import Hierarchy
-from countwise.tables.reading import Source, column_names, load
 
 TOTAL = "_T"
 """The code of a total in SDMX's shared code lists."""

@@ -1,4 +1,4 @@
-"""A session of Spark, made so that what it writes on its way is encrypted."""
+"""A session of Spark, made so that what it writes on its way is encrypted, and no log is kept."""
 
 import os
 import sys
@@ -10,9 +10,11 @@ from typing import Any
 from countwise.errors import TableError
 
 SCHEMES = ("spark", "pyspark")
+EVENT_LOG = "spark.eventLog.enabled"
 SETTINGS = {
     "spark.io.encryption.enabled": "true",  # shuffled and spilled records and counts
     "spark.ui.enabled": "false",  # shows queries, with the key of bounded rows in them
+    EVENT_LOG: "false",  # keeps them, and exact numbers of records, people and cells
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
@@ -53,6 +55,12 @@ def session(engine: str) -> Any:
             f"engine {engine!r} can not be reached: {type(problem).__name__}. To fix, check the "
             "host and the port in its URL, and that Java 17 or later is installed."
         ) from None
+    if str(made.sparkContext.getConf().get(EVENT_LOG, "false")).lower() == "true":
+        raise TableError(
+            f"engine {engine!r}: a session of Spark is open already and keeps an event log, which "
+            "would hold exact numbers of records and people. To fix, stop the session, or open it "
+            f"with {EVENT_LOG}=false."
+        )
     made.sparkContext.setLogLevel("OFF")
     return made
 

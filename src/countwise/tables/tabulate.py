@@ -30,8 +30,8 @@ Refusal = Callable[[Records, "Tabulation"], str]
 Add = Callable[[IntArray, IntArray], None]
 """Takes numbers of cells, which may repeat, and the rows to be added to each."""
 OUTSIDE = ("refuse", "other")
-PERSON, ROWS, NAMELESS, ROW = (
-    f"countwise {name}" for name in ("person", "rows", "nameless", "row")
+PERSON, ROWS, NAMELESS, ROW, DATASET = (
+    f"countwise {name}" for name in ("person", "rows", "nameless", "row", "dataset")
 )
 
 
@@ -67,12 +67,18 @@ def tabulate(records: str | Path, tabulation: Tabulation, *, engine: str = DEFAU
 
 
 def write_confidential_cells(
-    file: Path, records: str | Path, tabulation: Tabulation, *, engine: str = DEFAULT
+    file: Path,
+    records: str | Path,
+    tabulation: Tabulation,
+    *,
+    engine: str = DEFAULT,
+    dataset: str | None = None,
 ) -> Hierarchy:
     """Write the TRUE count of every cell to a CSV or Parquet file only this user can read.
 
     The file is as confidential as the records. It is for stewards who tabulate in one place and
-    release in another; `tabulate` keeps the counts in memory.
+    release in another; `tabulate` keeps the counts in memory. A Parquet file carries the bound of a
+    person's rows, and the data set of a ledger that its release must charge.
     """
     hierarchy, cells = _cells(records, tabulation, engine)
     frame = hierarchy.frame(len(hierarchy.by), count=cells).drop("level")
@@ -81,20 +87,30 @@ def write_confidential_cells(
         frame.write_csv(file)
     else:
         bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
+        whose = {} if dataset is None else {DATASET: dataset}
         labels = pl.col(hierarchy.by).cast(pl.String)
-        frame.with_columns(labels).write_parquet(file, metadata=bound)
+        frame.with_columns(labels).write_parquet(file, metadata=bound | whose)
     return hierarchy
 
 
 def counted_rows(file: Path) -> int | None:
     """The rows a person that a tabulated Parquet file was bounded by; None if it does not say."""
+    found = _mark(file, ROWS)
+    return int(found) if found is not None and found.isdecimal() else None
+
+
+def counted_for(file: Path) -> str | None:
+    """The data set of a ledger that a tabulated Parquet file was counted for, if it was."""
+    return _mark(file, DATASET)
+
+
+def _mark(file: Path, name: str) -> str | None:
     if file.suffix.lower() not in PARQUET or not file.is_file():
         return None
     try:
-        found = pl.read_parquet_metadata(file).get(ROWS)
+        return pl.read_parquet_metadata(file).get(name)
     except (pl.exceptions.PolarsError, OSError):
         return None
-    return int(found) if found is not None and found.isdecimal() else None
 
 
 def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
@@ -176,8 +192,9 @@ def _refuse_text(source: Records, key: str) -> None:
     kind = source.column(key).type()
     if kind.is_numeric() or (kind.is_string() and source.engine in READ_FILES):
         return
+    held = type(kind).__name__.lower()
     raise TableError(
-        f"{source.name}: column {key!r} is cut into bins and holds {kind}. To fix, make it a "
+        f"{source.name}: column {key!r} is cut into bins and holds {held}. To fix, make it a "
         "column of numbers in the records."
     )
 

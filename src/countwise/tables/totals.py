@@ -10,14 +10,15 @@ import numpy as np
 import polars as pl
 
 from countwise.errors import TableError
-from countwise.tables.reading import Source, refuse_empty_labels, whole_numbers
+from countwise.tables.files import Source
+from countwise.tables.rowchecks import refuse_bad_labels, whole_numbers
 
 SUM = "countwise sum"
 
 
 def marked(source: Source, by: Sequence[str], codes: Mapping[str, str]) -> Source:
     """The same rows with null where a level column holds its total code."""
-    refuse_empty_labels(source, by)
+    refuse_bad_labels(source, by)
     marks = [
         pl.when(pl.col(name) == codes[name]).then(None).otherwise(pl.col(name)).alias(name)
         for name in by

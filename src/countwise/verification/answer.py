@@ -4,7 +4,7 @@ Everything here is computed from published fields, so anyone can compute it agai
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import version
@@ -18,18 +18,23 @@ from countwise.arrays import FloatArray, frozen
 from countwise.errors import AnswerError
 from countwise.privacy.epsilon import exact, one_of, written
 from countwise.verification import mechanisms, wording
+from countwise.verification.border import SYMMETRIC, checked_border, skewness_of
 from countwise.verification.claims import ERROR, FAILS, HOLDS
 from countwise.verification.posterior import BetaMixture, Posterior, Summary
 from countwise.verification.request import Request, checked_alpha, checked_epsilon
-from countwise.verification.rules import RULES, verdict
+from countwise.verification.rules import MOSTLY_FAILS, MOSTLY_HOLDS, RULES, SURE, verdict
 from countwise.verification.wording import LEVEL
 
-FORMAT = 1
+FORMAT = 2  # 1 had no border, and read every r about one half
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Noisy counts of outcomes with the public facts needed to read them."""
+    """Noisy counts of outcomes with the public facts needed to read them.
+
+    `border` is what a verdict about the whole data relies on, `persons` how many are in the data,
+    where these are public.
+    """
 
     noisy: FloatArray
     outcomes: tuple[str, ...]
@@ -40,6 +45,8 @@ class Answer:
     asked: Mapping[str, Any]
     one_sided: bool = False
     rehearsal: bool = False
+    border: float | None = None
+    persons: int | None = None
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -82,7 +89,27 @@ class Answer:
     @property
     def verdict(self) -> str:
         """By the rules, from the posterior alone."""
-        return verdict(self.r.above_half, self.error_rate, one_sided=self.one_sided)
+        law = self.shares[self.leading][0]
+        return verdict(law.above, self.error_rate, one_sided=self.one_sided, border=self.border)
+
+    @cached_property
+    def needed_border(self) -> float | None:
+        """The largest border at which r is sure to be beyond it, for an r on one side of 1/2."""
+        law = self.shares[self.leading][0]
+        if self.verdict == MOSTLY_HOLDS:
+            return 1 - law.quantile(1 - SURE)
+        return law.quantile(SURE) if self.verdict == MOSTLY_FAILS else None
+
+    @property
+    def needed_skewness(self) -> float | None:
+        """The skewness of what a person adds up to which there would be a verdict on the whole."""
+        if self.needed_border is None or self.persons is None:
+            return None
+        return skewness_of(self.needed_border, persons=self.persons, partitions=self.partitions)
+
+    def relying_on(self, border: float) -> "Answer":
+        """The same noisy counts, read with another border."""
+        return replace(self, border=checked_border(border))
 
     def distance(self, share: float) -> float:
         """A share as a distance from the threshold in standard errors of the whole data."""
@@ -108,6 +135,8 @@ class Answer:
             "error_rate": self.error_rate,
             "verdict": self.verdict,
             "one_sided": self.one_sided,
+            "border": self.border,
+            "persons": self.persons,
             "distance_in_standard_errors": self._distances(),
             "rules": RULES,
             "meaning": self.meaning,
@@ -162,6 +191,8 @@ def answer(noisy: FloatArray, request: Request, *, rehearsal: bool = False) -> A
         },
         one_sided=request.claim.one_sided,
         rehearsal=rehearsal,
+        border=request.border,
+        persons=request.schema.persons,
     )
 
 
@@ -171,11 +202,16 @@ def reading_of(request: Request) -> dict[str, Any]:
         "outcomes": list(mechanisms.outcomes(request.claim.outcomes, mechanism=request.mechanism)),
         "one_sided": request.claim.one_sided,
         "alpha": request.alpha.tolist(),
+        "border": request.border,
+        "persons": request.schema.persons,
     }
 
 
 def recompute(data: Any) -> Answer:
-    """The answer that the published fields of another imply; its summaries are not read."""
+    """The answer that the published fields of another imply; its summaries are not read.
+
+    An answer of format 1 took every estimate as symmetric, and is read so.
+    """
     if not isinstance(data, Mapping):
         raise AnswerError("an answer must be a JSON object.")
     for key in ("noisy", "epsilon", "partitions", "alpha", "mechanism"):
@@ -200,7 +236,29 @@ def recompute(data: Any) -> Answer:
         asked={key: str(data[key]) for key in ("model", "family", "claim") if key in data},
         one_sided=bool(data.get("one_sided", len(noisy) <= 3)),
         rehearsal=bool(data.get("rehearsal", False)),
+        border=_stated_border(data),
+        persons=_stated_persons(data),
     )
+
+
+def _stated_persons(data: Mapping[str, Any]) -> int | None:
+    found = data.get("persons")
+    if found is None:
+        return None
+    if not isinstance(found, int) or isinstance(found, bool) or found < 2:
+        raise AnswerError("persons must be a whole number of 2 or more, or null.")
+    return found
+
+
+def _stated_border(data: Mapping[str, Any]) -> float | None:
+    if data.get("format") == 1:
+        return SYMMETRIC
+    found = data.get("border")
+    if found is None:
+        return None
+    if not _numbers([found]):
+        raise AnswerError("border must be a number, or null.")
+    return checked_border(float(found))
 
 
 def disagreements(data: Mapping[str, Any], again: Answer) -> list[str]:

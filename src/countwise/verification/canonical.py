@@ -1,7 +1,8 @@
 """The canonical form of a request: what the noisy counts depend on, and nothing else.
 
 Two texts that parse to the same model and claim have the same form: `x>1` and `1 < x`, spaces,
-quotation marks. The prior is not in it, because it is used after the noise.
+quotation marks. The prior and what is stated about skewness are not in it, because they are used
+after the noise.
 """
 
 import dataclasses
@@ -16,7 +17,7 @@ from countwise.privacy.epsilon import written
 from countwise.verification.claims import Significant, Within
 from countwise.verification.request import Request
 
-LEFT_OUT = {"text"}
+LEFT_OUT = {"text", "skewness"}
 
 
 def canonical(request: Request, *, dataset: str, version: str) -> str:

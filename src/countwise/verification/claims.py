@@ -23,7 +23,7 @@ from math import inf, sqrt
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from countwise.arrays import BoolArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import RequestError
 from countwise.verification.fits import Fits
 from countwise.verification.grammar import Parser
@@ -48,10 +48,18 @@ class Within:
 
     def test(self, fits: FitsOf, partitions: int, scale: int) -> tuple[BoolArray, BoolArray]:  # noqa: ARG002
         """Where it holds, and where it could be tested."""
-        values, fitted = self.quantity.values(fits, partitions)
+        values, fitted = self.statistic(fits, partitions)
         above = values > self.low if self.low_open else values >= self.low
         below = values < self.high if self.high_open else values <= self.high
         return above & below, fitted
+
+    def statistic(self, fits: FitsOf, partitions: int) -> tuple[FloatArray, BoolArray]:
+        """The quantity, and where it could be fitted."""
+        return self.quantity.values(fits, partitions)
+
+    def whole(self, statistic: float, partitions: int) -> float:  # noqa: ARG002
+        """Where the whole data's statistic is among those of so many partitions."""
+        return statistic
 
     @property
     def one_sided(self) -> bool:
@@ -71,11 +79,8 @@ class Significant:
 
     def test(self, fits: FitsOf, partitions: int, scale: int) -> tuple[BoolArray, BoolArray]:
         """Where it holds, and where it could be tested; √M is that of `scale`."""
-        values, fitted = self.quantity.values(fits, partitions)
+        statistic, fitted = self.statistic(fits, partitions)
         found = fits(None)
-        distance = values - self.threshold if self.above else self.threshold - values
-        with np.errstate(all="ignore"):
-            statistic = distance / found.standard_error(self.quantity.contrast)
         if self.scaled:
             critical = np.full(partitions, -ndtri(self.level / 2) / sqrt(scale))
         else:
@@ -85,6 +90,17 @@ class Significant:
                 stdtrit(np.minimum(found.freedom, 1e9), 1 - self.level / 2),
             )
         return np.asarray(statistic > critical), fitted
+
+    def statistic(self, fits: FitsOf, partitions: int) -> tuple[FloatArray, BoolArray]:
+        """The distance from the threshold in standard errors, and where it could be fitted."""
+        values, fitted = self.quantity.values(fits, partitions)
+        distance = values - self.threshold if self.above else self.threshold - values
+        with np.errstate(all="ignore"):
+            return distance / fits(None).standard_error(self.quantity.contrast), fitted
+
+    def whole(self, statistic: float, partitions: int) -> float:
+        """The whole data's is √M times as large as that of a typical partition."""
+        return statistic / sqrt(partitions)
 
     @property
     def one_sided(self) -> bool:
@@ -122,6 +138,24 @@ class Claim:
         holds = np.logical_and.reduce([held for held, _ in tests])
         fitted = np.logical_and.reduce([fitted for _, fitted in tests])
         return np.where(fitted, np.where(holds, 0, 1), error).astype(np.int64)
+
+
+def sides(claim: Claim, parts: FitsOf, whole: FitsOf, partitions: int) -> IntArray | None:
+    """Of each part of a claim, how many partitions are above and below the whole's value, and all.
+
+    With it in the threshold's place these are the partitions in which a claim at its threshold
+    holds, and its opposite. None where the whole can not be fitted.
+    """
+    found = []
+    for part in claim.parts:
+        values, fitted = part.statistic(parts, partitions)
+        value, known = part.statistic(whole, 1)
+        if not known[0]:
+            return None
+        middle = part.whole(float(value[0]), partitions)
+        above, below = values > middle, values < middle
+        found.append([(fitted & above).sum(), (fitted & below).sum(), fitted.sum()])
+    return np.array(found, dtype=np.int64)
 
 
 def parse_claim(text: str, quantities: Quantities) -> Claim:

@@ -7,14 +7,16 @@ categories that earlier terms spanned are left out, and what remains is put toge
 the corrected form that the patsy manual describes.)
 
 Columns are fitted on a public scale, z = (x - middle) / half-width of their bounds, so that the
-normal equations are well conditioned. `contrast` translates a combination of the coefficients
-of x to one of the coefficients of z.
+normal equations are well conditioned. The powers of `poly(x, d)` are fitted as powers of z: those
+of a year around 2010 are one column to ten digits, those of z are not. `contrast` translates a
+combination of the model's coefficients to one of the fitted columns'.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from itertools import combinations, product
+from math import comb, prod
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from countwise.errors import RequestError
 from countwise.kernels.columns import standardised
 from countwise.verification.arithmetic import bounds, values, written
 from countwise.verification.formula import CategoryFactor, Factor, Model, NumberFactor, Term
-from countwise.verification.grammar import Binary, Group, Name, Node, Number
+from countwise.verification.grammar import Name, Node
 from countwise.verification.schema import Schema
 
 INTERCEPT = "Intercept"
@@ -32,16 +34,49 @@ LARGEST_COLUMNS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A factor's share in a design column: an expression, or the indicator of a level."""
+    """A factor's share in a design column: an expression, or the indicator of a level.
+
+    A power of `poly` is that of (expression - middle)/half; its name is that of the plain power.
+    """
 
     name: str
     node: Node
     level: float | None = None
+    power: int = 0
+    middle: float = 0.0
+    half: float = 1.0
 
     def at(self, columns: Mapping[str, FloatArray]) -> FloatArray:
         """Its value at every row."""
         found = values(self.node, columns)
-        return found if self.level is None else np.asarray(found == self.level, dtype=np.float64)
+        if self.level is not None:
+            return np.asarray(found == self.level, dtype=np.float64)
+        if not self.power:
+            return found
+        z = (found - self.middle) / self.half
+        return np.asarray(reduce(np.multiply, [z] * self.power))
+
+    def ends(self, schema: Schema) -> tuple[float, float]:
+        """Its least and largest value under the schema."""
+        if self.level is not None:
+            return 0.0, 1.0
+        low, high = bounds(self.node, schema, what="model")
+        if not self.power:
+            return low, high
+        low, high = (((end - self.middle) / self.half) ** self.power for end in (low, high))
+        return (0.0, max(low, high)) if self.power % 2 == 0 else (low, high)
+
+    def plain(self) -> "list[tuple[str | None, float]]":
+        """The powers of the expression that a power of z is a sum of, as names and factors."""
+        base = self.name[: self.name.rindex("[")] if self.power else ""
+        return [
+            (
+                f"{base}[{p}]" if p else None,
+                comb(self.power, p) * (-self.middle) ** (self.power - p) / self.half**self.power,
+            )
+            for p in range(self.power + 1)
+            if self.middle or p == self.power
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +96,18 @@ class DesignColumn:
     def key(self) -> frozenset[str]:
         """The name without its order: a:b and b:a are one coefficient."""
         return frozenset(piece.name for piece in self.pieces)
+
+    def plain(self) -> list[tuple[frozenset[str], float]]:
+        """The model's columns that this one is a sum of, as keys and factors; the scale's middle
+        apart."""
+        parts = [piece.plain() if piece.power else [(piece.name, 1.0)] for piece in self.pieces]
+        return [
+            (
+                frozenset(name for name, _ in chosen if name is not None),
+                prod(factor for _, factor in chosen) / self.half,
+            )
+            for chosen in product(*parts)
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,16 +139,26 @@ class Design:
     def contrast(self, weights: Mapping[int, float]) -> FloatArray:
         """Weights of the fitted coefficients for a weighted sum of the model's coefficients.
 
-        With x = m + h·z, β_j = γ_j/h_j and β_0 = γ_0 - Σ γ_j·m_j/h_j.
+        A fitted column z is a sum Σ a_j·x_j of the model's columns, so its coefficient γ adds
+        a_j·γ to that of x_j. With the scale z = (p - m)/h of a product p of pieces, the intercept's
+        a is less by m/h.
         """
         out = np.zeros(len(self.columns))
-        constant = weights.get(0, 0.0) if self.intercept else 0.0
         for j, column in enumerate(self.columns):
-            if column.pieces:
-                out[j] = (weights.get(j, 0.0) - constant * column.middle) / column.half
-            else:
-                out[j] = constant
+            out[j] = sum(
+                factor * weights.get(self.place(key), 0.0) for key, factor in column.plain()
+            )
+            if column.pieces and self.intercept:
+                out[j] -= column.middle / column.half * weights.get(0, 0.0)
         return frozen(out)
+
+    def place(self, key: frozenset[str]) -> int:
+        """Where the column of these pieces is."""
+        return self._places[key]
+
+    @cached_property
+    def _places(self) -> dict[frozenset[str], int]:
+        return {column.key: j for j, column in enumerate(self.columns)}
 
 
 def design(model: Model, schema: Schema) -> Design:
@@ -117,10 +174,47 @@ def design(model: Model, schema: Schema) -> Design:
             products.extend(product(*parts))
             if len(products) > LARGEST_COLUMNS:
                 raise RequestError(f"model: more than {LARGEST_COLUMNS} columns.")
+    centred = _centred(products, schema)
     return Design(
-        columns=tuple(_scaled(pieces, model, schema) for pieces in products),
+        columns=tuple(_scaled(pieces, model, schema) for pieces in centred),
         intercept=model.intercept,
     )
+
+
+def _centred(products: list[tuple[Piece, ...]], schema: Schema) -> list[tuple[Piece, ...]]:
+    """The powers of `poly` about the middle of their bounds, where the model spans the same then.
+
+    It does where every column with lower powers is there, down to the one without the expression
+    (of `poly(x, 2):a` alone it is not: a). Elsewhere powers stay about zero, on a scale.
+    """
+    keys = {frozenset(piece.name for piece in pieces) for pieces in products}
+    open_nodes = {
+        piece.node
+        for pieces in products
+        for piece in pieces
+        if piece.power
+        if not {
+            key for key, _ in DesignColumn(pieces=_about(pieces, schema), middle=0, half=1).plain()
+        }
+        <= keys
+    }
+    return [_about(pieces, schema, not_in=open_nodes) for pieces in products]
+
+
+def _about(
+    pieces: tuple[Piece, ...], schema: Schema, not_in: Set[Node] = frozenset()
+) -> tuple[Piece, ...]:
+    """Powers on the scale of their bounds, about the middle except of some expressions."""
+    found = []
+    for piece in pieces:
+        if not piece.power:
+            found.append(piece)
+            continue
+        low, high = bounds(piece.node, schema, what="model")
+        middle = 0.0 if piece.node in not_in else (low + high) / 2
+        half = max(abs(low - middle), abs(high - middle)) or 1.0
+        found.append(replace(piece, middle=middle, half=half))
+    return tuple(found)
 
 
 # Which categories of a term take part, and whether in full (all levels) or without the reference.
@@ -164,10 +258,7 @@ def _pieces(factor: Factor, coding: Coding, schema: Schema) -> list[Piece]:
         if factor.degree == 1:
             return [Piece(name=factor.name, node=factor.node)]
         return [
-            Piece(
-                name=f"{factor.name}[{power}]",
-                node=Binary("^", Group(factor.node), Number(float(power))),
-            )
+            Piece(name=f"{factor.name}[{power}]", node=factor.node, power=power)
             for power in range(1, factor.degree + 1)
         ]
     column = schema.columns[factor.column]
@@ -182,10 +273,7 @@ def _pieces(factor: Factor, coding: Coding, schema: Schema) -> list[Piece]:
 def _scaled(pieces: tuple[Piece, ...], model: Model, schema: Schema) -> DesignColumn:
     low, high = 1.0, 1.0
     for piece in pieces:
-        ends = (0.0, 1.0)
-        if piece.level is None:
-            ends = bounds(piece.node, schema, what="model")
-        corners = [a * b for a in (low, high) for b in ends]
+        corners = [a * b for a in (low, high) for b in piece.ends(schema)]
         low, high = min(corners), max(corners)
     if all(piece.level is not None for piece in pieces):
         return DesignColumn(pieces=pieces, middle=0.0, half=1.0)

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """ε of a user, data set or project: in all, spent and left, as exact decimals."""
+    """Budget of a user, data set or project: in all, spent and left, as exact decimals.
+
+    `unit` is the letter of what they count, and `words` say between whom.
+    """
 
     scope: str
     name: str
     cap: str
     spent: str
     left: str
+    unit: str = "ε"
+    words: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +56,9 @@ class Power:
 class Plan:
     """What asking would cost, whether the budgets allow it, and what it could tell.
 
-    `stored` if the answer was paid for before; `power` is empty for a claim with cuts.
+    `stored` if the answer was paid for before; `power` is empty for a claim with cuts. `border` is
+    what verdicts on the whole data rely on; without one there are none, and `power` is that of
+    symmetric estimates.
     """
 
     cost: str
@@ -60,3 +67,4 @@ class Plan:
     budgets: tuple[Budget, ...]
     outcomes: tuple[str, ...]
     power: tuple[Power, ...]
+    border: float | None = None

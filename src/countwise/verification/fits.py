@@ -26,23 +26,41 @@ LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads 
 
 @dataclass(frozen=True, kw_only=True)
 class Fits:
-    """Coefficients on the design's public scale, with the factored information of each group."""
+    """Coefficients and the factored information of each group, columns measured from its origin.
+
+    With an intercept a group's columns are fitted as x - origin (`kernels.normal_equations` says
+    why), so the estimates e are the coefficients but for the intercept: e_0 - Σ e_j·origin_j.
+    """
 
     family: Family
-    coefficients: FloatArray
+    estimates: FloatArray
+    origins: FloatArray
     factors: FloatArray
     scales: FloatArray
     dispersion: FloatArray
     rows: IntArray
     fitted: BoolArray
 
+    @property
+    def coefficients(self) -> FloatArray:
+        """The coefficients of the design's columns, one row a group."""
+        k = self.estimates.shape[1]
+        return np.stack([self.combination(each) for each in np.eye(k)], axis=1)
+
     def combination(self, contrast: FloatArray) -> FloatArray:
         """The contrast of the coefficients in every group, added up column by column."""
         total = np.zeros(len(self.fitted))
-        for weight, column in zip(contrast, self.coefficients.T, strict=True):
-            if weight:
-                total = total + weight * column
+        with np.errstate(invalid="ignore", over="ignore"):
+            for j, column in enumerate(self.estimates.T):
+                weight = self._weight(contrast, j)
+                total = total + np.where(weight, weight * column, 0.0)
         return total
+
+    def _weight(self, contrast: FloatArray, j: int) -> FloatArray:
+        """The weight of the estimate j in a contrast of the coefficients, group by group."""
+        outer = np.multiply.outer
+        origin = self.origins[:, j]
+        return np.asarray(outer(contrast[j], np.ones_like(origin)) - outer(contrast[0], origin))
 
     def standard_error(self, contrast: FloatArray) -> FloatArray:
         """The standard error of the contrast: s·√(c'(X'X)⁻¹c), s = 1 for logistic and Poisson.
@@ -55,7 +73,7 @@ class Fits:
         squares = np.zeros(solved.shape[1:])
         with np.errstate(all="ignore"):
             for i in range(k):
-                total = np.multiply.outer(contrast[i], self.scales[:, i])
+                total = self._weight(contrast, i) * self.scales[:, i]
                 for j in range(i):
                     total = total - self.factors[:, i, j] * solved[j]
                 solved[i] = total / self.factors[:, i, i]
@@ -74,7 +92,7 @@ class Fits:
         """Residual degrees of freedom; infinite where the normal law is used."""
         if self.family != "ols":
             return np.full(len(self.fitted), np.inf)
-        return np.asarray(np.maximum(self.rows - self.coefficients.shape[1], 1), dtype=np.float64)
+        return np.asarray(np.maximum(self.rows - self.estimates.shape[1], 1), dtype=np.float64)
 
 
 def fit(
@@ -83,17 +101,17 @@ def fit(
     """Regressions of y on x in groups 0..count-1; rows of group -1 take no part."""
     order, starts = group_rows(groups, count)
     k = x.shape[1]
-    coefficients, scales = np.zeros((2, count, k))
+    origins, estimates, scales = np.zeros((3, count, k))
     factors = np.zeros((count, k, k))
     dispersion = np.zeros(count)
     status = np.zeros(count, dtype=np.int64)
-    results = coefficients, factors, scales, dispersion, status
+    results = origins, estimates, factors, scales, dispersion, status
 
     gathered = count > OPEN_GROUPS
 
     def work(first: int, last: int) -> None:
         if family == "ols":
-            least_squares(x, y, groups, order, starts, first, last, gathered, *results)
+            least_squares(x, y, groups, order, starts, first, last, gathered, intercept, *results)
         else:
             kind = LOGISTIC if family == "logistic" else POISSON
             likelihood(x, y, order, starts, first, last, kind, intercept, *results)
@@ -101,7 +119,8 @@ def fit(
     run_parts(work, count, alone=x.size <= LEAST_SHARED_WORK)
     return Fits(
         family=family,
-        coefficients=coefficients,
+        estimates=estimates,
+        origins=origins,
         factors=factors,
         scales=scales,
         dispersion=dispersion,

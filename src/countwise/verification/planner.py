@@ -1,8 +1,8 @@
 """How likely a verdict is, before anything is spent: power against M, ε and the distance.
 
-A partition's estimate scatters √M times as widely as that of the whole data, so a claim that is
-true by d standard errors of the whole data holds in a random partition with probability
-r = Φ(d/√M). Two things can be that far from the threshold:
+A partition's estimate scatters √M times as widely as that of the whole data, so if estimates are
+normal a claim that is true by d standard errors of the whole data holds in a random partition with
+probability r = Φ(d/√M). Two things can be that far from the threshold:
 
 * the `estimate` in the whole data, as it is. The partitions' estimates average to it, so a high
   one is paid for by a low one, and the count of partitions varies less than a binomial count;
@@ -10,14 +10,15 @@ r = Φ(d/√M). Two things can be that far from the threshold:
   the count is binomial.
 
 Outcomes are drawn accordingly, noise is drawn from a seeded generator, and the rules of the
-verdict are applied: no data is read. Estimates are taken as normal and unbiased. A logistic or
-Poisson coefficient in a small partition is biased away from 0, and a claim with two ends or
-several parts has no distance at all: for those `synthetic_power` takes the outcomes from
-partitions of synthetic rows, of the size the partitions of the data will have.
+verdict are applied: no data is read. Estimates are taken as normal and unbiased. Estimates from
+skewed data are not symmetric, a logistic or Poisson coefficient in a small partition is biased away
+from 0, and a claim with two ends or several parts has no distance at all: for those
+`synthetic_power` takes the outcomes from partitions of synthetic rows, of the size the partitions
+of the data will have. They also show in how many partitions a claim at its threshold would hold.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -28,26 +29,27 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.progress import Tell, silent
 from countwise.verification import mechanisms
 from countwise.verification.answer import Answer, answer
+from countwise.verification.border import SYMMETRIC, rehearsed_border
 from countwise.verification.posterior import majorities
 from countwise.verification.records import Records
 from countwise.verification.request import Request
-from countwise.verification.rules import CONTRADICTED, SUPPORTED, SURE, UNDECIDED, best_case
-from countwise.verification.verify import synthetic_outcomes, verify
+from countwise.verification.rules import CONTRADICTED, SUPPORTED, SURE, VERDICTS, best_case
+from countwise.verification.verify import SyntheticPartitions, synthetic_partitions, verify
 
 BATCH = 1000
 NOISES = 20
-VERDICTS = (SUPPORTED, CONTRADICTED, UNDECIDED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A choice of M, ε, mechanism and prior; `errors` is the share that can not be fitted."""
+    """A choice of M, ε, mechanism, prior and border; `errors` is the share that is not fitted."""
 
     partitions: int
     epsilon: Fraction
     mechanism: str
     alpha: FloatArray
     errors: float = 0.0
+    border: float | None = SYMMETRIC
 
     @property
     def hopeful(self) -> bool:
@@ -73,7 +75,7 @@ class Power:
 
     @property
     def undecided(self) -> float:
-        """The chance of no verdict."""
+        """The chance of no verdict on the whole data."""
         return 1 - self.supported - self.contradicted
 
 
@@ -120,17 +122,22 @@ def power(
 ) -> Power:
     """The chances of the verdicts at a distance from the threshold, in whole-data errors."""
     supported = contradicted = 0.0
+    border = 0.0 if setting.border is None else setting.border  # at 0 neither can be said
     for start in range(0, repetitions, BATCH):
         counts = ABOUT[about](distance, setting, min(BATCH, repetitions - start), rng)
         noisy = mechanisms.simulate(
             counts, mechanism=setting.mechanism, epsilon=setting.epsilon, rng=rng
         )
         found = majorities(
-            noisy, partitions=setting.partitions, epsilon=setting.epsilon, alpha=setting.alpha
+            noisy,
+            partitions=setting.partitions,
+            epsilon=setting.epsilon,
+            alpha=setting.alpha,
+            border=border,
         )
         able = found[:, 1] <= 0.5
         supported += float((able & (found[:, 0] >= SURE)).sum())
-        contradicted += float((able & (1 - found[:, 0] >= SURE)).sum())
+        contradicted += float((able & (found[:, 2] >= SURE)).sum())
     supported, contradicted = supported / repetitions, contradicted / repetitions
     chances = np.array([supported, contradicted, 1 - supported - contradicted])
     # The variance of a chance next to 0 or 1 is itself not known better than this.
@@ -153,21 +160,26 @@ def synthetic_power(
     repetitions: int,
     rng: np.random.Generator,
     tell: Tell = silent,
-) -> Power:
-    """The chances of the verdicts if the data are like these synthetic rows.
+) -> tuple[Power, float | None]:
+    """The chances of the verdicts if the data are like these synthetic rows, and their lean.
 
     The rows are partitioned so many times. The outcomes, end to end, are cut into lengths of M,
-    and each length gets NOISES draws of noise.
+    and each length gets NOISES draws of noise. The lean is the least share of partitions in which a
+    claim at its threshold would hold, or its opposite; unless the request states a border, verdicts
+    rely on the one that follows from it.
     """
     kinds, size = len(request.claim.outcomes), request.partitions
-    parts: list[IntArray] = []
+    parts: list[SyntheticPartitions] = []
     for repetition in range(repetitions):
-        parts.append(synthetic_outcomes(records, request))
+        parts.append(synthetic_partitions(records, request))
         tell(f"synthetic partitions {repetition + 1}")
-    outcomes = np.concatenate(parts)
+    lean = _lean(parts)
+    if request.border is None:
+        request = replace(request, border=rehearsed_border(lean))
+    outcomes = np.concatenate([each.outcomes for each in parts])
     outcomes = np.resize(outcomes, max(len(outcomes) // size, 1) * size).reshape(-1, size)
     counts = np.array([np.bincount(row, minlength=kinds) for row in outcomes])
-    found = np.zeros((len(counts), 3))
+    found = np.zeros((len(counts), len(VERDICTS)))
     for place, row in enumerate(counts):
         noisy = mechanisms.simulate(
             np.repeat(row[None, :], NOISES, axis=0),
@@ -178,19 +190,21 @@ def synthetic_power(
         for each in noisy:
             found[place, VERDICTS.index(answer(each, request, rehearsal=True).verdict)] += 1
     found /= NOISES
-    supported, contradicted, _ = found.mean(axis=0)
+    means = found.mean(axis=0)
+    supported, contradicted = (means[VERDICTS.index(each)] for each in (SUPPORTED, CONTRADICTED))
     totals = counts.sum(axis=0)
     judged = outcomes.size - (0 if request.mechanism == "binary" else totals[-1])
     held = float((totals[:-1].max() if request.claim.cuts else totals[0]) / max(judged, 1))
     # Rounds vary independently; one draw of noise in them all is the least to reckon with.
     spread = np.maximum(found.var(axis=0), 1 / (NOISES * len(found)))
-    return Power(
+    chances = Power(
         setting=Setting(
             partitions=size,
             epsilon=request.epsilon,
             mechanism=request.mechanism,
             alpha=request.alpha,
             errors=float(totals[-1] / outcomes.size),
+            border=request.border,
         ),
         distance=sqrt(size) * float(ndtri(held)),
         r=held,
@@ -199,6 +213,24 @@ def synthetic_power(
         repetitions=NOISES * len(counts),
         simulation_error=sqrt(float(spread.max()) / len(found)),
     )
+    return chances, lean
+
+
+def synthetic_lean(records: Records, request: Request, *, repetitions: int) -> float | None:
+    """In how many partitions of synthetic rows a claim at its threshold holds, or its opposite.
+
+    The smaller of the two shares; None where all rows together can not be fitted.
+    """
+    return _lean([synthetic_partitions(records, request) for _ in range(repetitions)])
+
+
+def _lean(parts: list[SyntheticPartitions]) -> float | None:
+    """The least share of fitted partitions on one side of the whole's value, of any part."""
+    counted = [each.sides for each in parts if each.sides is not None]
+    if not counted:
+        return None
+    total = np.sum(counted, axis=0)
+    return float((total[:, :2] / np.maximum(total[:, 2:], 1)).min())
 
 
 @dataclass(frozen=True, kw_only=True)

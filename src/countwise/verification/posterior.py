@@ -76,7 +76,7 @@ class BetaMixture:
 
     @property
     def mode(self) -> float:
-        """The share of largest density; 0 or 1 when it rises to that end."""
+        """The share of largest density; 0 or 1 where it is largest 1e-12 from that end, rising."""
         return self.summary().mode
 
     @property
@@ -167,9 +167,10 @@ def reach_of(alpha: FloatArray, partitions: int, epsilon: Fraction) -> float:
 
 
 def majorities(
-    noisy: FloatArray, *, partitions: int, epsilon: Fraction, alpha: FloatArray
+    noisy: FloatArray, *, partitions: int, epsilon: Fraction, alpha: FloatArray, border: float
 ) -> FloatArray:
-    """Pr(r > 1/2) and Pr(share of errors > 1/2) for many rows of two or three noisy counts."""
+    """Pr(r > 1 - border), Pr(share of errors > 1/2) and Pr(r < border) for many rows of two or
+    three noisy counts."""
     reach = reach_of(alpha, partitions, epsilon)
     rate = float(epsilon) / 2
-    return np.asarray(kernel.majorities(noisy, partitions, rate, np.array(alpha), reach))
+    return np.asarray(kernel.majorities(noisy, partitions, rate, np.array(alpha), reach, border))

@@ -19,7 +19,7 @@ from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.errors import TableError
 from countwise.kernels.keyed_hash import ByteArray
 from countwise.verification.schema import Column, Schema
-from countwise.verification.sources import PERSON, opened, without_password
+from countwise.verification.sources import PERSON, Source, opened, without_password
 
 
 class Records:
@@ -54,6 +54,8 @@ class Records:
     def __reduce__(self) -> NoReturn:
         raise TypeError("confidential rows can not be pickled")
 
+    __getstate__ = __reduce__
+
 
 def read_records(
     place: str | Path,
@@ -65,14 +67,8 @@ def read_records(
 ) -> Records:
     """The named columns of a CSV or Parquet file, or of a table in a database (a file or URL)."""
     chosen = [schema.columns[name] for name in sorted(set(columns))]
-    wanted = [each.name for each in chosen]
-    if schema.person_id is not None:
-        wanted = [schema.person_id, *wanted]
     with opened(str(place), table=table) as source:
-        for name in wanted:
-            if name not in source.columns:
-                shown = without_password(str(place))
-                raise TableError(f"{shown}: no column {name!r}, which the schema promises.")
+        _refuse_missing(source, place, schema, columns)
         rows = source.fetch(chosen, schema.person_id)
     if not source.ordered:
         rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
@@ -82,6 +78,24 @@ def read_records(
         *_ids(rows, schema.person_id),
         synthetic=synthetic,
     )
+
+
+def check_columns(
+    place: str | Path, schema: Schema, *, columns: Iterable[str], table: str | None = None
+) -> None:
+    """Refuse what has not the named columns; no row is read."""
+    with opened(str(place), table=table) as source:
+        _refuse_missing(source, place, schema, columns)
+
+
+def _refuse_missing(
+    source: Source, place: str | Path, schema: Schema, columns: Iterable[str]
+) -> None:
+    person = [] if schema.person_id is None else [schema.person_id]
+    for name in (*person, *sorted(set(columns))):
+        if name not in source.columns:
+            shown = without_password(str(place))
+            raise TableError(f"{shown}: no column {name!r}, which the schema promises.")
 
 
 def _values(column: pa.ChunkedArray, facts: Column) -> FloatArray:

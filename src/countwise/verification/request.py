@@ -17,6 +17,7 @@ from countwise.errors import RequestError
 from countwise.privacy.epsilon import Number, exact, one_of
 from countwise.verification import mechanisms
 from countwise.verification.arithmetic import bounds
+from countwise.verification.border import stated_border
 from countwise.verification.claims import Claim, parse_claim
 from countwise.verification.design import Design, design
 from countwise.verification.fits import FAMILIES, Family, check_response
@@ -43,6 +44,7 @@ class Request:
     partitions: int
     mechanism: str
     alpha: FloatArray
+    border: float | None = None
 
     @cached_property
     def columns(self) -> frozenset[str]:
@@ -68,8 +70,15 @@ def make_request(
     family: str = "ols",
     mechanism: str = "lattice",
     alpha: Sequence[float] = (1.0,),
+    border: float | None = None,
+    skewness: float | None = None,
 ) -> Request:
-    """A checked request; `alpha` is the prior, one number for each outcome or one for all."""
+    """A checked request.
+
+    `alpha` is the prior, one number for each outcome or one for all. What a verdict about the whole
+    data relies on is a `border`, or a `skewness` (`countwise.verification.border`), else what the
+    schema states. All three are used after the noise.
+    """
     kind = cast(Family, one_of(family, FAMILIES, what="family"))
     spent = checked_epsilon(epsilon)
     check_partitions(partitions, schema.persons)
@@ -85,6 +94,8 @@ def make_request(
     kinds = len(mechanisms.outcomes(stated.outcomes, mechanism=mechanism))
     prior = checked_alpha(alpha, kinds)
     refuse_hopeless(partitions=partitions, epsilon=spent, alpha=prior)
+    if border is None and skewness is None:
+        skewness = schema.skewness
     return Request(
         schema=schema,
         model=parsed,
@@ -95,6 +106,7 @@ def make_request(
         partitions=partitions,
         mechanism=mechanism,
         alpha=prior,
+        border=stated_border(border, skewness, persons=schema.persons, partitions=partitions),
     )
 
 

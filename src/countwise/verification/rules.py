@@ -1,5 +1,10 @@
-"""The rules of the verdict, and whether any answer could ever meet them."""
+"""The rules of the verdict, and whether any answer could ever meet them.
 
+Two kinds of verdict. *Holds* or *fails in most partitions* is about r itself. *Supported* and
+*contradicted* are about the whole data, and need a border (`countwise.verification.border`).
+"""
+
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -9,26 +14,40 @@ from countwise.errors import RequestError
 from countwise.verification.posterior import Posterior
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "not decided at this ε"
+MOSTLY_HOLDS, MOSTLY_FAILS = "holds in most partitions", "fails in most partitions"
+VERDICTS = (SUPPORTED, MOSTLY_HOLDS, UNDECIDED, MOSTLY_FAILS, CONTRADICTED)
 SURE = 0.95
 RULES = (
-    f"A claim is supported if Pr(r > 1/2) is at least {SURE:g}. It is contradicted if it is about "
-    f"one threshold and Pr(r < 1/2) is at least {SURE:g}. Otherwise it is not decided at this ε; "
-    "nor is it if the share of partitions that can not be fitted is more likely above one half "
-    "than below."
+    f"A claim holds in most partitions if Pr(r > 1/2) is at least {SURE:g}, and fails in most if "
+    f"it is about one threshold and Pr(r < 1/2) is at least {SURE:g}. More is said where a border "
+    "b is stated: a claim just at its threshold in the whole data holds in a share between b and "
+    f"1 - b of partitions. Then a claim is supported if Pr(r > 1 - b) is at least {SURE:g}, and "
+    f"contradicted if it is about one threshold and Pr(r < b) is at least {SURE:g}. Otherwise it "
+    "is not decided at this ε; nor is it if the share of partitions that can not be fitted is more "
+    "likely above one half than below."
 )
 
 
-def verdict(above_half: float, error_rate: float | None, *, one_sided: bool) -> str:
-    """The verdict on a share.
+def verdict(
+    above: Callable[[float], float],
+    error_rate: float | None,
+    *,
+    one_sided: bool,
+    border: float | None,
+) -> str:
+    """The verdict on a share, given Pr(share > t).
 
-    If a claim about one threshold fails in most partitions, it fails in the whole data. A claim
-    with two ends, or several parts, can fail in most partitions and be true of the whole.
+    A claim with two ends, or several parts, can fail in most partitions and be true of the whole.
     """
     if error_rate is not None and error_rate > 0.5:
         return UNDECIDED
-    if above_half >= SURE:
+    if border is not None and above(1 - border) >= SURE:
         return SUPPORTED
-    return CONTRADICTED if 1 - above_half >= SURE and one_sided else UNDECIDED
+    if border is not None and one_sided and 1 - above(border) >= SURE:
+        return CONTRADICTED
+    if above(0.5) >= SURE:
+        return MOSTLY_HOLDS
+    return MOSTLY_FAILS if one_sided and 1 - above(0.5) >= SURE else UNDECIDED
 
 
 def best_case(*, partitions: int, epsilon: Fraction, alpha: FloatArray) -> float:

@@ -58,6 +58,8 @@ class Schema:
     """Columns by name, how a person is known, and, if public, how many there are.
 
     `rows_a_person` is what a person has at most, or should have: nobody is refused for more.
+    `skewness` is the largest that verdicts are to reckon with in what single persons add to an
+    estimate.
     """
 
     columns: Mapping[str, Column]
@@ -65,6 +67,7 @@ class Schema:
     persons: int | None = None
     rows_a_person: int | None = None
     title: str = ""
+    skewness: float | None = None
 
     def column(self, name: str, *, what: str) -> Column:
         """The column of a name, or a refusal that knows the schema only."""
@@ -109,7 +112,7 @@ def schema_from_dict(data: Mapping[str, Any], *, where: str = "schema") -> Schem
     if not columns:
         raise SchemaError(f"{where}: no columns. To fix, add a table such as [columns.age].")
     person = _table(data, "person", where=where)
-    _only(person, ("id", "one_row_each", "count", "rows"), where=f"{where}, [person]")
+    _only(person, ("id", "one_row_each", "count", "rows", "skewness"), where=f"{where}, [person]")
     identity, each = person.get("id"), person.get("one_row_each", False)
     if (identity is None) is not (each is True):
         raise SchemaError(
@@ -129,7 +132,22 @@ def schema_from_dict(data: Mapping[str, Any], *, where: str = "schema") -> Schem
         persons=count,
         rows_a_person=1 if each is True else rows,
         title=str(data.get("title", "")),
+        skewness=_skewness(person, count, where=where),
     )
+
+
+def _skewness(person: Mapping[str, Any], count: int | None, *, where: str) -> float | None:
+    found = person.get("skewness")
+    if found is None:
+        return None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1e6:
+        raise SchemaError(f"{where}, [person]: skewness must be a number from 0 to 1e6.")
+    if count is None:
+        raise SchemaError(
+            f"{where}, [person]: skewness needs count: what it does depends on the persons of a "
+            "partition."
+        )
+    return float(found)
 
 
 def _number(person: Mapping[str, Any], key: str, *, least: int, where: str) -> int | None:

@@ -2,10 +2,11 @@
 
 Partition labels, fits, outcomes and true counts live and end inside `verify`. The key of the
 partitions is drawn here and forgotten here. Of rows that were read as synthetic, and of no others,
-`synthetic_outcomes` shows the outcomes too, for the planner.
+`synthetic_partitions` shows the outcomes too, for the planner.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from countwise.arrays import BoolArray, FloatArray, IntArray, frozen
 from countwise.errors import CountwiseError
 from countwise.progress import Tell, silent
 from countwise.verification.arithmetic import values
+from countwise.verification.claims import FitsOf, sides
 from countwise.verification.fits import Fits, fit
 from countwise.verification.mechanisms import measure
 from countwise.verification.partitions import LARGEST, assign, fresh_key, persons, within
@@ -36,33 +38,57 @@ def verify(records: Records, request: Request, *, tell: Tell = silent) -> FloatA
     return frozen(noisy)
 
 
-def synthetic_outcomes(records: Records, request: Request) -> IntArray:
-    """The outcomes of partitions of synthetic rows, as large as those of the data will be.
+@dataclass(frozen=True, kw_only=True)
+class SyntheticPartitions:
+    """What partitions of synthetic rows are like: their outcomes, and on which side they lie.
+
+    `sides` are the partitions above and below the value of all synthetic rows, and all that were
+    fitted, for each part of the claim; None where all rows together can not be fitted.
+    """
+
+    outcomes: IntArray
+    sides: IntArray | None
+
+
+def synthetic_partitions(records: Records, request: Request) -> SyntheticPartitions:
+    """Partitions of synthetic rows, as large as those of the data will be.
 
     Where the schema says how many persons the data have, there are as many partitions as that
     takes; else M.
     """
     if not records.synthetic:
         raise CountwiseError("outcomes of partitions are shown of synthetic rows only.")
-    return _outcomes(records, request, key=fresh_key(), alike=True)
+    columns, data, offsets = records.reveal()
+    partitions = request.partitions
+    if request.schema.persons is not None:
+        share = persons(data, offsets) / request.schema.persons
+        partitions = min(max(round(partitions * share), 2), LARGEST)
+    groups = assign(data, offsets, partitions=partitions, key=fresh_key())
+    whole = _fits(columns, np.minimum(groups, 0), request, partitions=1)
+    groups = within(groups, partitions=partitions, most=request.most_rows)
+    parts = _fits(columns, groups, request, partitions=partitions)
+    return SyntheticPartitions(
+        outcomes=request.claim.judge(parts, partitions, scale=request.partitions),
+        sides=sides(request.claim, parts, whole, partitions),
+    )
 
 
-def _outcomes(
-    records: Records, request: Request, *, key: bytes, alike: bool = False, tell: Tell = silent
-) -> IntArray:
-    """The outcome of every partition, each a function of its own persons' rows alone.
-
-    With `alike` there are as many partitions as make each as large as one of the schema's persons.
-    """
+def _outcomes(records: Records, request: Request, *, key: bytes, tell: Tell = silent) -> IntArray:
+    """The outcome of every partition, each a function of its own persons' rows alone."""
     tell(STAGES[0])
     columns, data, offsets = records.reveal()
     partitions = request.partitions
-    if alike and request.schema.persons is not None:
-        share = persons(data, offsets) / request.schema.persons
-        partitions = min(max(round(partitions * share), 2), LARGEST)
     groups = assign(data, offsets, partitions=partitions, key=key)
     groups = within(groups, partitions=partitions, most=request.most_rows)
     tell(STAGES[1])
+    fits = _fits(columns, groups, request, partitions=partitions)
+    return request.claim.judge(fits, partitions, scale=partitions)
+
+
+def _fits(
+    columns: Mapping[str, FloatArray], groups: IntArray, request: Request, *, partitions: int
+) -> FitsOf:
+    """The fits of the model in groups of rows, by period where a claim has periods."""
     kept = np.flatnonzero(_complete(columns, groups, request))
     rows = {name: columns[name][kept] for name in request.columns}
     response = np.ascontiguousarray(values(request.model.response, rows))
@@ -81,7 +107,7 @@ def _outcomes(
             )
         return known[periods]
 
-    return request.claim.judge(fits, partitions, scale=request.partitions)
+    return fits
 
 
 def _complete(columns: Mapping[str, FloatArray], groups: IntArray, request: Request) -> BoolArray:

@@ -1,0 +1,81 @@
+"""What a run pays before it reads a row, and that it pays once."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+
+from countwise.errors import BudgetError, InputError
+from countwise.release.folder import discard
+from countwise.release.stages import TOP
+from countwise.release.staging import Staging, opened
+
+
+@dataclass(frozen=True, kw_only=True)
+class Payment:
+    """How a run is paid for.
+
+    `pay` charges under a name, unless that was charged before; `purpose` says for what, so that a
+    run finds its own; `words` are what was charged to whom.
+    """
+
+    pay: Callable[[str], None]
+    purpose: str
+    words: str
+
+
+FREE = Payment(pay=lambda _: None, purpose="", words="")
+
+
+@contextmanager
+def paid(staging: Staging, payment: Payment) -> Iterator[None]:
+    """Pay for a run, and do what is inside.
+
+    The entry in the ledger is the same whatever comes of the run. Input that is refused before
+    noise was drawn leaves the name of the charge, so that the next run for the same purpose is not
+    charged again; refused while noise is drawn, the run leaves nothing.
+    """
+    try:
+        payment.pay(staging.settings()["charge"])
+    except BudgetError:
+        if not staging.drawn:
+            discard(staging.folder)
+        raise
+    try:
+        yield
+    except InputError as problem:
+        if payment.purpose and not staging.drawn:
+            problem.add_note(
+                f"{payment.words} stays charged; no noise was drawn. Correct the input and run the "
+                "same command again: it is not charged a second time."
+            )
+        elif not staging.has(TOP):
+            discard(staging.folder)
+            if payment.purpose:
+                problem.add_note(f"{payment.words} is spent: the run had come to its noise.")
+        raise
+
+
+@contextmanager
+def in_memory(output: Path, payment: Payment, *, fresh: bool) -> Iterator[Staging]:
+    """A run whose noise is in memory only: paid for, and thrown away if it does not end well.
+
+    What it is given must be told before noise is drawn.
+    """
+    with opened(
+        output,
+        identity="in memory",
+        purpose=payment.purpose,
+        settings=lambda: {"charge": token_hex(16)},
+        fresh=fresh,
+        lasting=False,
+    ) as staging:
+        try:
+            with paid(staging, payment):
+                yield staging
+        except BaseException:
+            if staging.drawn or not payment.purpose:
+                discard(staging.folder)
+            raise
+        discard(staging.folder)
