@@ -7,8 +7,7 @@ from countwise.kernels.compilation import compiled, inner
 
 SAME = 1e-9  # probabilities nearer to each other than this, relatively, differ by rounding
 ENOUGH = 1e-12  # a range that lacks so little of its level is long enough
-STEEPEST = 300.0  # a noise that falls by more than e to this falls by so much
-END = 1e-12  # of the largest weight: what is below ends a law
+END = 1e-11  # of the largest weight: what is below ends a law
 
 
 @compiled
@@ -79,8 +78,6 @@ def beside_normal(
     count has no noise. Both factors are log-concave, so the most probable values are neighbours.
     """
     lows, highs = np.empty((2, noisy.size), np.int64)
-    away = np.exp(np.maximum(slopes, -STEEPEST))
-    near = 1.0 / away
     for i in range(noisy.size):
         if slopes.size == 0 or variances[i] == 0.0:
             known = noisy[i] if slopes.size == 0 else int(np.rint(means[i]))
@@ -88,51 +85,31 @@ def beside_normal(
             continue
         rate = 1.0 / variances[i]
         peak = top(slopes, noisy[i], means[i], rate, least[i])
-        lows[i], highs[i] = around(
-            away, near, noisy[i], means[i] - peak, rate, peak, least[i], level
-        )
+        total = 1.0
+        for side in (-1, 1):
+            x, weight = peak, 1.0
+            while weight > END * total and (side > 0 or x > least[i]):
+                weight *= step(slopes, noisy[i], means[i], rate, x, side)
+                x += side
+                total += weight
+        low, high, reached, enough = peak, peak, 1.0, (level - ENOUGH) * total
+        down = step(slopes, noisy[i], means[i], rate, low, -1) if low > least[i] else 0.0
+        up = step(slopes, noisy[i], means[i], rate, high, 1)
+        while reached < enough and max(up, down) > 0.0:
+            if down >= up * (1.0 - SAME):
+                low, reached = low - 1, reached + down
+                more = step(slopes, noisy[i], means[i], rate, low, -1)
+                down = down * more if low > least[i] else 0.0
+            else:
+                high, reached = high + 1, reached + up
+                up *= step(slopes, noisy[i], means[i], rate, high, 1)
+        lows[i], highs[i] = low, high
     return lows, highs
 
 
 @inner
-def around(
-    away: FloatArray,
-    near: FloatArray,
-    noisy: int,
-    mean: float,
-    rate: float,
-    peak: int,
-    least: int,
-    level: float,
-) -> tuple[int, int]:
-    """The range around a peak, of which `mean` is so far; the ratios of the noise are given."""
-    fall = np.exp(-rate)
-    first_up, first_down = np.exp(rate * (mean - 0.5)), np.exp(-rate * (mean + 0.5))
-    total = 1.0
-    x, weight, bend = peak, 1.0, first_up
-    while weight > END * total:
-        weight *= ratio(away, near, x - noisy) * bend
-        x, bend, total = x + 1, bend * fall, total + weight
-    x, weight, bend = peak, 1.0, first_down
-    while weight > END * total and x > least:
-        weight *= ratio(near, away, x - 1 - noisy) * bend
-        x, bend, total = x - 1, bend * fall, total + weight
-    low, high, reached, enough = peak, peak, 1.0, (level - ENOUGH) * total
-    up = ratio(away, near, high - noisy) * first_up
-    down = ratio(near, away, low - 1 - noisy) * first_down if low > least else 0.0
-    while reached < enough and max(up, down) > 0.0:
-        if down >= up * (1.0 - SAME):
-            low, reached, first_down = low - 1, reached + down, first_down * fall
-            down = down * ratio(near, away, low - 1 - noisy) * first_down if low > least else 0.0
-        else:
-            high, reached, first_up = high + 1, reached + up, first_up * fall
-            up *= ratio(away, near, high - noisy) * first_up
-    return low, high
-
-
-@inner
-def ratio(right: FloatArray, left: FloatArray, k: int) -> float:
-    """P(k + 1)/P(k) for the falls of a symmetric law to the right, and their inverses."""
-    if k >= 0:
-        return float(right[min(k, right.size - 1)])
-    return float(left[min(-k - 1, left.size - 1)])
+def step(slopes: FloatArray, noisy: int, mean: float, rate: float, x: int, side: int) -> float:
+    """The weight of x + side as a multiple of that of x."""
+    if side > 0:
+        return float(np.exp(own_slope(slopes, x - noisy) - rate * (x - mean + 0.5)))
+    return float(np.exp(-own_slope(slopes, x - 1 - noisy) + rate * (x - mean - 0.5)))
