@@ -26,10 +26,10 @@ defaults* is a release of the same whole loss that leaves split and noise to the
 noise, so it stands beside and takes no part.
 
 A level is marked ✗ where the default is more than 3% worse than the best beyond two standard
-errors (more of them by Student's t where releases are few; fewer than ten releases leave a question
-mark), and a range ✗ where it holds the truth in fewer than 93% of 1,000 or more cases. What was known before (the scenarios of Wang & Reiter
-2021, tables of earlier versions of this page) stands apart from tables of kinds that no adjustment
-was tuned on.
+errors (more of them by Student's t where releases are few; with fewer than ten there is a question
+mark), and a range ✗ where it holds the truth in fewer than 93% of 1,000 or more cases. What was
+known before (the scenarios of Wang & Reiter 2021, tables of earlier versions of this page) stands
+apart from tables of kinds that no adjustment was tuned on.
 
 The methods, each in the best form we know:
 
