@@ -211,13 +211,15 @@ def answers_and_plans(rng, repetitions=200):
     data, like = (read_records(CENSUS, schema, synthetic=s, **given) for s in (False, True))
     found = []
     for family, model, claim, distance in CLAIMS:
-        request = make_request(schema, model=model, family=family, claim=claim, epsilon=1)
+        request = make_request(
+            schema, model=model, family=family, claim=claim, epsilon=1, border=0.5
+        )
         verdicts = [answer(verify(data, request), request).verdict for _ in range(repetitions)]
         setting = Setting(
             partitions=50, epsilon=request.epsilon, mechanism="lattice", alpha=request.alpha
         )
         far = power(setting, distance=distance, repetitions=20_000, rng=rng)
-        near = synthetic_power(like, request, repetitions=200, rng=rng)
+        near, _ = synthetic_power(like, request, repetitions=200, rng=rng)
         row = {"family": family, "claim": claim, "distance": distance, "r": near.r}
         for name in ("supported", "contradicted"):
             chance = getattr(near, name)

@@ -16,6 +16,7 @@ from countwise.adjust.jamesstein import fit_evenness
 from countwise.adjust.leastsquares import own_estimate
 from countwise.adjust.mixture import (
     Learner,
+    held_moments,
     held_out,
     maximise,
     moments_in_parts,
@@ -257,10 +258,12 @@ def _fit(
     """Weights learned from a pool's teachers, and what they make of its nodes."""
     teaching = teaching or model
     _, first, row = np.unique(teaching.keys(pool.taught), return_index=True, return_inverse=True)
-    components, seen = teaching.components(pool.taught[first]), teaching.seen
-    weights = learner(components.likelihood, np.bincount(row).astype(np.float64))
-    held, part = held_out(components, row, learner), len(pool.nodes) / len(pool.taught)
-    risk = seen.risk(pool.taught, held.means, held.variances)
+    likelihood = teaching.components(pool.taught[first]).likelihood
+    weights = learner(likelihood, np.bincount(row).astype(np.float64))
+    held, part = held_out(likelihood, row, learner), len(pool.nodes) / len(pool.taught)
+    _, first, row = np.unique(model.keys(pool.taught), return_index=True, return_inverse=True)
+    components = model.components(pool.taught[first])
+    risk = model.seen.risk(pool.taught, *held_moments(components, row, held.weights))
     if not len(pool.nodes):
         none = np.empty(0)
         return _Fit(weights=weights, log_likelihood=0.0, risk=0.0, means=none, variances=none)

@@ -58,26 +58,34 @@ Learner = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 class Held(NamedTuple):
-    """What nodes are worth under weights learned from the other folds."""
+    """What nodes are worth under weights learned from the other folds, a row of weights a fold."""
 
     log_likelihood: float
-    means: FloatArray
-    variances: FloatArray
+    weights: FloatArray
 
 
-def held_out(components: Components, row: IntArray, learner: Learner) -> Held:
-    """Log-likelihood and posterior moments of nodes, each under weights of the other folds."""
-    folds, total = folds_of(len(row)), 0.0
-    means, variances = np.empty(len(row)), np.empty(len(row))
+def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> Held:
+    """Log-likelihood of nodes, each under weights of the other folds."""
+    folds, total, learned = folds_of(len(row)), 0.0, []
     for fold in range(FOLDS):
         mine = folds == fold
-        others = np.bincount(row[~mine], minlength=len(components.likelihood))
-        weights = learner(components.likelihood, others.astype(np.float64))
-        explained = np.maximum(components.likelihood @ weights, LEAST)
+        others = np.bincount(row[~mine], minlength=len(likelihood))
+        learned.append(learner(likelihood, others.astype(np.float64)))
+        explained = np.maximum(likelihood @ learned[-1], LEAST)
         total += float(np.log(explained)[row[mine]].sum())
-        mean, variance = components.moments(weights)
+    return Held(log_likelihood=total, weights=np.array(learned))
+
+
+def held_moments(
+    components: Components, row: IntArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Posterior mean and variance of each node under the weights of its fold."""
+    folds = folds_of(len(row))
+    means, variances = np.empty(len(row)), np.empty(len(row))
+    for fold, mine in enumerate(folds == number for number in range(FOLDS)):
+        mean, variance = components.moments(weights[fold])
         means[mine], variances[mine] = mean[row[mine]], variance[row[mine]]
-    return Held(log_likelihood=total, means=means, variances=variances)
+    return means, variances
 
 
 def spread_out(size: int) -> FloatArray:
