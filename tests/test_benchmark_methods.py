@@ -187,7 +187,8 @@ def test_a_ratio_of_errors_has_the_spread_of_its_bootstrap() -> None:
     assert found.error == pytest.approx(again.std(), rel=0.1)
     assert ratio(2 * common, common).lost
     assert not ratio(1.05 * common, common).lost
-    assert ratio(np.ones(3), np.zeros(3)).lost
+    assert ratio(np.ones(30), np.zeros(30)).lost
+    assert ratio(np.ones(3), np.zeros(3)).mark == "?"
     assert not ratio(np.zeros(3), np.zeros(3)).lost
 
 
@@ -204,19 +205,19 @@ def test_unusual_cells_stand_out_from_parent_and_label() -> None:
 
 
 def row(default: float, held: int) -> dict:
-    """Figures of five releases."""
-    squared = {"default": [[1.0, default]] * 5, "least squares": [[1.0, 1.0]] * 5}
+    """Figures of fifteen releases."""
+    squared = {"default": [[1.0, default]] * 15, "least squares": [[1.0, 1.0]] * 15}
     tally = {"cells of 0": [2000, held, 9000.0], "unusual cells": [10, 1, 30.0]}
     return {
         "known": False,
         "lone": True,
         "errors": {
-            "releases": 5,
+            "releases": 15,
             "seconds": 1.0,
             "levels": ["total", "part"],
             "sizes": [1, 30],
             "empty": 0.5,
-            "chosen": {"bayes": 5},
+            "chosen": {"bayes": 15},
             "squared": squared,
             "bias": {"default": [0.0, 0.0]},
             "empty_kept": {"default": 0.5},
@@ -243,8 +244,8 @@ def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
 
 def test_runs_of_a_row_are_taken_together() -> None:
     both = pooled(row(1.0, 1900), row(4.0, 1700))
-    assert both["errors"]["releases"] == 10
-    assert both["errors"]["squared"]["default"] == [[1.0, 1.0]] * 5 + [[1.0, 4.0]] * 5
-    assert both["errors"]["chosen"] == {"bayes": 10}
+    assert both["errors"]["releases"] == 30
+    assert both["errors"]["squared"]["default"] == [[1.0, 1.0]] * 15 + [[1.0, 4.0]] * 15
+    assert both["errors"]["chosen"] == {"bayes": 30}
     assert both["ranges"]["tally"]["published"]["cells of 0"] == [4000, 3600, 18000.0]
     assert "90.0% **✗** | 4,000 | 4.5" in as_page({"one": both})
