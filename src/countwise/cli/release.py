@@ -248,8 +248,8 @@ def print_summary(made: Release | Streamed, folder: Path) -> None:
     print_table(
         ("level", "counts", made.budget.symbol, "noise within, 95%"),
         [
-            (each.level, counts_in_words(each), written(each.loss), f"±{each.law.margin(0.95):,}")
-            for each in made.budget.levels
+            (each.level, counts_in_words(each), written(each.loss), within)
+            for each, within in zip(made.budget.levels, made.noise_within, strict=True)
         ],
     )
     out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")

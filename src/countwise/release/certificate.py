@@ -51,16 +51,17 @@ def certificate(
     measurements: Measurements,
     counts: Sequence[IntArray],
     *,
+    noise: Sequence[str],
     moved: Sequence[float] | None = None,
     **about: str,
 ) -> str:
     """The page, from published values only.
 
-    `moved` is how far adjustment moved each level, given where the counts are nowhere whole.
+    `noise` is what that of each level stays within; `moved` is how far adjustment moved it, given
+    where the counts are nowhere whole.
     `about` has the adjustment used and why it was chosen, how ranges were found (nothing where
     there are none), the software version and the format.
     """
-    at_most = "at most " if budget.joint else ""
     promise = make_promise(plan.neighbours, budget)
     if moved is None:
         pairs = zip(counts, measurements.noisy, strict=True)
@@ -71,10 +72,10 @@ def certificate(
             f"{each.nodes:,}",
             written(each.loss),
             written(each.law.scale) if each.law.scale else "none",
-            f"{at_most}±{each.law.margin(0.95):,}" if each.law.scale else "exact",
+            within,
             f"{mean:,.2f}",
         )
-        for each, mean in zip(budget.levels, moved, strict=True)
+        for each, within, mean in zip(budget.levels, noise, moved, strict=True)
     ]
     return render(
         "certificate.html",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
 from countwise.release.folder import completed, whole
+from countwise.release.margins import noise_in_words
 from countwise.release.plan import Plan, from_dict
 from countwise.release.promise import make_promise
 from countwise.release.ranges import METHODS, Ranges
@@ -57,6 +59,11 @@ class Release:
     def hierarchy(self) -> Hierarchy:
         """The tree the counts stand on."""
         return self.measurements.hierarchy
+
+    @cached_property
+    def noise_within(self) -> list[str]:
+        """What the noise of each level stays within in 95 of 100 cases."""
+        return noise_in_words(self.budget, self.hierarchy)
 
     @property
     def ranges_in_brief(self) -> str:
@@ -119,6 +126,7 @@ class Release:
                 self.budget,
                 self.measurements,
                 self.counts,
+                noise=self.noise_within,
                 method=self.method,
                 reason=self.reason,
                 ranges=self.ranges_in_brief,

@@ -25,6 +25,7 @@ from countwise.release.certificate import certificate
 from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
 from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
+from countwise.release.margins import noise_in_words
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.plan import FITTED, Plan
 from countwise.release.ranges import METHODS, Ranges
@@ -81,6 +82,7 @@ class Streamed:
     method: str
     reason: str
     resumed: bool
+    noise_within: list[str]
 
 
 def release_by_pieces(
@@ -147,6 +149,7 @@ def release_by_pieces(
         method=method,
         reason=reason,
         resumed=begun,
+        noise_within=noise_in_words(work.budget, work.cut.top),
     )
 
 
@@ -257,6 +260,7 @@ def _describe(work: Work, reason: str, manifest: dict[str, Any], out: Path) -> N
         work.budget,
         work.top_measurements(),
         (),
+        noise=noise_in_words(work.budget, work.cut.top),
         moved=work.moved(),
         method=work.method,
         reason=reason,

@@ -45,6 +45,7 @@ def certificate_lines(release: Release) -> list[Line]:
         release.budget,
         release.measurements,
         release.counts,
+        noise=release.noise_within,
         method=release.method,
         reason=release.reason,
         ranges=release.ranges_in_brief,

@@ -23,7 +23,7 @@ def release_page(release: Release) -> str:
                 "level": name,
                 "nodes": release.hierarchy.sizes[level],
                 "shown": shown,
-                "margin": release.budget.levels[level].law.margin(0.95),
+                "noise": release.noise_within[level],
                 "chart": level_chart(release, ranges, level, shown),
             }
         )

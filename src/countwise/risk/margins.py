@@ -7,7 +7,7 @@ import numpy as np
 from countwise.adjust.leastsquares import fitted_variances, upward
 from countwise.privacy.measurements import Measurements
 from countwise.release.budget import Budget
-from countwise.sumproduct.jointnoise import joint_law
+from countwise.release.margins import noise_margins
 from countwise.tables.hierarchy import Hierarchy
 
 NORMAL = 1.959964  # standard deviations that 95 of 100 normal errors stay within
@@ -27,10 +27,9 @@ def level_margins(hierarchy: Hierarchy, budget: Budget) -> list[LevelMargins]:
     Those of joint noise come from its exact law, and least squares has nothing to add to it; on a
     tree too large for that, from the laws of its levels, which it does not exceed.
     """
-    joint = joint_law(hierarchy, budget.laws, budget.exact) if budget.joint else None
-    if joint is not None:
-        margins = [each.margin(0.95) for each in joint]
-        return [LevelMargins(noise=each, fitted=float(each)) for each in margins]
+    drawn = noise_margins(budget, hierarchy)
+    if budget.joint and drawn is not None:
+        return [LevelMargins(noise=each, fitted=float(each)) for each in drawn]
     nothing = hierarchy.sums(np.zeros(hierarchy.cells, dtype=np.int64))
     unknown = Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=nothing, exact=budget.exact)
     fitted = fitted_variances(hierarchy, upward([unknown])[1])
