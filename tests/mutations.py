@@ -14,7 +14,9 @@ import numpy as np
 import polars as pl
 
 COUNT, CELL = "31337", "Zq7"
-EPSILON = "0.000000001"  # noise of billions, so that no noisy count is a true one by chance
+EPSILON = "0.01"
+FAR = 10**9
+"""Added to what is measured, so that no released count is a true one by chance."""
 
 REGIONS, COUNTIES, KINDS = ("North", "South"), ("Ash", "Bay", "Cole"), ("f", "m")
 Random = np.random.Generator

@@ -58,7 +58,7 @@ def test_a_fitted_prior_takes_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feasible, "memory", lambda: 41 * feasible.BYTES_A_NODE)
     refuse_infeasible(cw.Plan(epsilon=1, adjust="mode"), flat(40))
     with pytest.raises(PlanError, match="this machine has"):
-        refuse_infeasible(cw.Plan(epsilon=1, adjust="auto"), flat(40))
+        refuse_infeasible(cw.Plan(epsilon=1, adjust="bayes"), flat(40))
 
 
 def test_this_machine_has_some_memory() -> None:

@@ -119,7 +119,9 @@ def release(
     if table is not None:
         if domain is None and not cells_are_public:
             raise TableError(NO_DOMAIN)
-        refuse_unreadable(table, count, domain, plan, plain=layout == "long")
+        loader = options.make_layout(layout, total_code, domain=domain, by=plan.by)
+        plain = layout == "long" and loader.domain is None  # else levels may come from codes
+        refuse_unreadable(table, count, domain, plan, plain=plain)
     source = large_source(
         plan,
         table,
@@ -147,8 +149,6 @@ def release(
         return
     if table is None:
         tabulation = plan_tabulation(plan, domain)
-    else:
-        loader = options.make_layout(layout, total_code, domain=domain, by=plan.by)
     with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")

@@ -7,7 +7,7 @@ from countwise.kernels.compilation import compiled, inner
 
 SAME = 1e-9  # probabilities nearer to each other than this, relatively, differ by rounding
 ENOUGH = 1e-12  # a range that lacks so little of its level is long enough
-END = 1e-13  # of the largest weight: what is below ends a law
+END = 1e-11  # of the largest weight: what is below ends a law
 
 
 @compiled

@@ -57,7 +57,8 @@ def certificate(
     """The page, from published values only.
 
     `moved` is how far adjustment moved each level, given where the counts are nowhere whole.
-    `about` has the adjustment used and why it was chosen, the software version and the format.
+    `about` has the adjustment used and why it was chosen, how ranges were found (nothing where
+    there are none), the software version and the format.
     """
     at_most = "at most " if budget.joint else ""
     promise = make_promise(plan.neighbours, budget)

@@ -58,6 +58,11 @@ class Release:
         """The tree the counts stand on."""
         return self.measurements.hierarchy
 
+    @property
+    def ranges_in_brief(self) -> str:
+        """How the ranges were found; nothing where there are none."""
+        return "" if self.ranges is None else METHODS[self.ranges.exact]
+
     def table(self) -> pl.DataFrame:
         """One row a node of every level: its released count, and the range of the true one."""
         known = {} if self.ranges is None else {"low": self.ranges.low, "high": self.ranges.high}
@@ -116,6 +121,7 @@ class Release:
                 self.counts,
                 method=self.method,
                 reason=self.reason,
+                ranges=self.ranges_in_brief,
                 version=version("countwise"),
                 format=str(FORMAT),
             )

@@ -39,13 +39,13 @@ class Source:
 def from_pieces(make: Callable[[str], Pieces]) -> Measure:
     """Measuring by reading one piece after another; `make` takes the key of bounded rows.
 
-    What is wrong with the input as a whole is refused before the first piece is measured.
+    What is wrong with any row of the input is refused before noise is drawn for the first piece.
     """
 
     def measured(work: Work, each: Named, key: str, drawing: Callable[[], None]) -> list[bytes]:
         pieces = make(key)
-        drawing()
         pieces.check()
+        drawing()
         return each(_Measure(work, pieces), len(work.cut))
 
     return measured

@@ -19,6 +19,7 @@ from countwise.arrays import FloatArray
 LEAST_SHARE = 0.02  # every level keeps a noisy count of its own that is of some use
 GRAIN = 1000  # shares are whole numbers of thousandths
 
+NOTHING = 1e-300  # stands for a variance of zero
 FAR = 300.0  # beyond, sinh has no number, and the noise is zero
 
 
@@ -73,7 +74,8 @@ def best_shares(
         noise = np.zeros(len(sizes))
         for level, share in zip(spending, shares_of(logs), strict=True):
             noise[level] = VARIANCES[mechanism](_scale(reach[level], loss * share, mechanism))
-        return float(np.log(fitted_variances(sizes, noise.tolist())[spending]).mean())
+        fitted = np.maximum(fitted_variances(sizes, noise.tolist())[spending], NOTHING)
+        return float(np.log(fitted).mean())
 
     # From even shares and from each level favoured: where one should be left out, the way there
     # is flat.

@@ -27,7 +27,7 @@ from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.plan import FITTED, Plan
-from countwise.release.ranges import Ranges
+from countwise.release.ranges import METHODS, Ranges
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
 from countwise.release.stages import TOP, Work, adjusted_name
@@ -260,6 +260,7 @@ def _describe(work: Work, reason: str, manifest: dict[str, Any], out: Path) -> N
         moved=work.moved(),
         method=work.method,
         reason=reason,
+        ranges=METHODS[False],
         version=version("countwise"),
         format=str(FORMAT),
     )

@@ -47,6 +47,7 @@ def certificate_lines(release: Release) -> list[Line]:
         release.counts,
         method=release.method,
         reason=release.reason,
+        ranges=release.ranges_in_brief,
         version=version("countwise"),
         format=str(FORMAT),
     )

@@ -1,4 +1,4 @@
-"""A page that shows a release: every count of the upper levels with what noise allows."""
+"""A page that shows a release: every count of the upper levels with the range of the true one."""
 
 from itertools import islice
 
@@ -7,12 +7,14 @@ from markupsafe import Markup
 from countwise.pages.charts import Interval, intervals
 from countwise.pages.page import render
 from countwise.release.document import Release
+from countwise.release.ranges import Ranges, ranges_of
 
 LARGEST_CHART = 40
 
 
 def release_page(release: Release) -> str:
-    """The released counts, level by level, each with the range its noise stays within."""
+    """The released counts, level by level, each with its range of 95% without a prior."""
+    ranges = release.ranges or ranges_of(release.measurements)
     sections = []
     for level, name in enumerate(release.hierarchy.levels):
         shown = min(release.hierarchy.sizes[level], LARGEST_CHART)
@@ -22,7 +24,7 @@ def release_page(release: Release) -> str:
                 "nodes": release.hierarchy.sizes[level],
                 "shown": shown,
                 "margin": release.budget.levels[level].law.margin(0.95),
-                "chart": level_chart(release, level, shown),
+                "chart": level_chart(release, ranges, level, shown),
             }
         )
     return render(
@@ -34,16 +36,15 @@ def release_page(release: Release) -> str:
     )
 
 
-def level_chart(release: Release, level: int, shown: int) -> Markup:
-    """Released counts as dots on their 95% noise range, noisy counts as circles."""
+def level_chart(release: Release, ranges: Ranges, level: int, shown: int) -> Markup:
+    """Released counts as dots on their 95% ranges, noisy counts as circles."""
     hierarchy, noisy = release.hierarchy, release.measurements.noisy[level]
-    margin = release.budget.levels[level].law.margin(0.95)
     rows = [
         Interval(
             label=" / ".join(hierarchy.path(level, node)[-2:]) or "total",
             value=float(count),
-            lower=float(max(noisy[node] - margin, 0)),
-            upper=float(max(noisy[node] + margin, 0)),
+            lower=float(ranges.low[level][node]),
+            upper=float(ranges.high[level][node]),
             hollow=float(noisy[node]),
         )
         for node, count in islice(enumerate(release.counts[level]), shown)

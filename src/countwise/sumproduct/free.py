@@ -6,7 +6,7 @@ which can make its range cover more than it says, near 0, and never less.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -36,6 +36,7 @@ DEPTH = 32.0  # windows end where a factor is exp(-32) of its largest value
 AT_A_TIME = 8_192  # nodes whose laws are made at a time
 SECONDS = 60.0  # an exact computation that would take longer is left to the normal one
 MOST_BYTES = 1e9
+MOST_REACH = 2_000_000  # counts that the noise of one node is tabled over
 MOST_GAPS = 1e8  # between parents' noisy counts and the sums of their cells', all together
 
 
@@ -388,8 +389,29 @@ def normal_ranges(
     bounds: tuple[IntArray, IntArray],
     probability: float,
 ) -> tuple[IntArray, IntArray]:
-    """Ranges of nodes from their own noisy counts and what the rest says, in closed form."""
+    """Ranges of nodes from their own noisy counts and what the rest says, in closed form.
+
+    Noise that reaches very far is counted in units of several counts, and the ranges are rounded
+    outwards to them.
+    """
     far = reach(law, DEPTH)
+    if far > MOST_REACH:
+        unit = far // MOST_REACH + 1
+        low, high = normal_ranges(
+            replace(law, scale=law.scale / unit),
+            noisy // unit,
+            None,
+            Normal(means=rest.means / unit, variances=rest.variances / unit**2),
+            (bounds[0] // unit, bounds[1] // unit + 1),
+            probability,
+        )
+        low, high = (
+            np.maximum((low - 1) * unit, bounds[0]),
+            np.minimum((high + 2) * unit, bounds[1]),
+        )
+        if exact is not None:
+            low, high = np.where(exact, noisy, low), np.where(exact, noisy, high)
+        return low, high
     slopes = np.asarray(law.slope(np.arange(max(far, 1)))) if far else np.empty(0)
     least, most = bounds
     low, high = beside_normal(
