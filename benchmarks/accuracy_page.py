@@ -20,9 +20,9 @@ nothing on this page is typed in. Every method of a table is fed the same noisy 
 whole numbers that are not negative and add up. The figures are root mean squared errors over the
 nodes of a level and over releases. The last columns divide the error of the default
 (`--adjust auto`) by that of the best other method of the level, best in these very releases: below
-1 the default is better. ± is one standard error, from the paired releases. *All
-defaults* is a release of the same whole loss that leaves split and noise to the planner too: other
-noise, so it stands beside and takes no part.
+1 the default is better. ± is one standard error, from the paired releases. Where
+there is a column *all defaults*, it is of releases of the same whole loss that leave split and
+noise to the planner too: other noise, so it stands beside and takes no part.
 
 A level is marked ✗ where the default is more than 3% worse than the best beyond two standard
 errors (more of them by Student's t where releases are few), and a range ✗ where it holds the truth
@@ -103,7 +103,7 @@ def as_page(results: dict[str, Any]) -> str:
     ranged = {name: row["ranges"] for name, row in results.items() if "ranges" in row}
     fresh = {name: row["errors"] for name, row in scored.items() if not row["known"]}
     known = {name: row["errors"] for name, row in scored.items() if row["known"]}
-    lines = [HEAD]
+    lines = [HEAD, provenance(scored, ranged), ""]
     for title, these in (
         ("Tables that nothing was tuned on", fresh),
         ("Tables known before", known),
@@ -116,6 +116,13 @@ def as_page(results: dict[str, Any]) -> str:
     for name, errors in (fresh | known).items():
         lines += [f"## {name}", "", *table(errors), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def provenance(scored: dict[str, Any], ranged: dict[str, Any]) -> str:
+    """Which code the figures are of."""
+    errors = sorted({each for row in scored.values() for each in row["errors"]["code"]})
+    ranges = sorted({each for row in ranged.values() for each in row["code"]})
+    return f"Commits measured: errors {', '.join(errors)}; ranges {', '.join(ranges)}."
 
 
 def summary(these: dict[str, Any]) -> list[str]:
