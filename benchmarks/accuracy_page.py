@@ -12,6 +12,7 @@ LOSING = 1.03
 PROMISED = 0.93
 ENOUGH_CASES = 1000
 MARK = "**✗**"
+FEWEST = 10
 
 HEAD = """# Accuracy at the same privacy loss
 
@@ -25,10 +26,10 @@ there is a column *all defaults*, it is of releases of the same whole loss that 
 noise to the planner too: other noise, so it stands beside and takes no part.
 
 A level is marked ✗ where the default is more than 3% worse than the best beyond two standard
-errors (more of them by Student's t where releases are few), and a range ✗ where it holds the truth
-in fewer than 93% of 1,000 or more cases. What was known before (the scenarios of Wang & Reiter
-2021, tables of earlier versions of this page) stands apart from tables of kinds that no adjustment
-was tuned on.
+errors (more of them by Student's t where releases are few; with fewer than ten there is a question
+mark), and a range ✗ where it holds the truth in fewer than 93% of 1,000 or more cases. What was
+known before (the scenarios of Wang & Reiter 2021, tables of earlier versions of this page) stands
+apart from tables of kinds that no adjustment was tuned on.
 
 The methods, each in the best form we know:
 
@@ -62,7 +63,14 @@ class Ratio(NamedTuple):
     def lost(self) -> bool:
         """More than 3% worse beyond the error: two of it, or more by Student's t if few."""
         beyond = student.ppf(0.977, max(self.releases - 1, 1))
-        return bool(self.value - beyond * self.error > LOSING)
+        return self.releases >= FEWEST and bool(self.value - beyond * self.error > LOSING)
+
+    @property
+    def mark(self) -> str:
+        """A cross where it lost, a question mark where it might have."""
+        if self.lost:
+            return MARK
+        return "?" if self.releases < FEWEST and self.value > LOSING else ""
 
 
 def ratio(above: Any, below: Any) -> Ratio:
@@ -170,7 +178,7 @@ def table(errors: dict[str, Any]) -> list[str]:
         ]
         lines.append(
             f"| {each.level} | {size:,} | {' | '.join(roots)} | {written(each.ratio)} | "
-            f"{MARK if each.ratio.lost else ''} |"
+            f"{each.ratio.mark} |"
         )
     parts = []
     for name, (smallest, largest) in errors["bias"].items():
