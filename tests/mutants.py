@@ -255,8 +255,8 @@ SAMPLERS = (
         (*levels("geometric", ONE), *levels("laplace", ONE), *levels("gaussian", ONE)),
         (
             "geometric law off by one",
-            "return 1 - (step * (k + 1)).exp() / (1 + step.exp())",
-            "return 1 - (step * (k + 2)).exp() / (1 + step.exp())",
+            "return (step * -k).exp() / (1 + step.exp())",
+            "return (step * (1 - k)).exp() / (1 + step.exp())",
         ),
         (
             "Laplace rounded at a third",
@@ -267,6 +267,15 @@ SAMPLERS = (
             "Gaussian variance halved",
             "rate = ball(1 / (2 * scale * scale))",
             "rate = ball(1 / (scale * scale))",
+        ),
+    ),
+    *_mutants(
+        "privacy/laws.py",
+        ("tests/test_sampling.py::test_wide_noise_is_nothing_as_often_as_it_should_be",),
+        (
+            "upper half of the geometric law off by one",
+            "return 1 - (step * (k + 1)).exp() / (1 + step.exp())",
+            "return 1 - (step * (k + 2)).exp() / (1 + step.exp())",
         ),
     ),
     *_mutants(

@@ -6,14 +6,15 @@ import subprocess
 import sys
 import threading
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import binomtest, kstest
 
 from countwise.errors import PlanError
-from countwise.privacy import entropy, opendp_backend
+from countwise.privacy import entropy, opendp_backend, sampling
 from countwise.privacy.audit import SCALES, audit, p_value
 from countwise.privacy.laws import (
     DiscreteGaussian,
@@ -188,3 +189,21 @@ def test_every_block_has_a_key_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     entropy.words(2 * entropy.BLOCK // 8 + 1)
     entropy.word()
     assert len(set(keys)) == len(keys) == 2 * 4
+
+
+@pytest.mark.parametrize("kind", [Geometric, RoundedLaplace])
+def test_wide_noise_is_nothing_as_often_as_it_should_be(kind: type[IntegerLaw]) -> None:
+    """Bins of wide laws hold many values; the one in the middle is looked at by itself."""
+    law, size = kind(scale=Fraction(201)), 400_000
+    zeros = int((sample(law, size) == 0).sum())
+    assert binomtest(zeros, size, float(law.pmf(0))).pvalue > 1e-9
+
+
+def test_digits_are_put_together_in_their_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    digits = {Fraction(5000): 7, Fraction(5000, 4096): 3}
+    monkeypatch.setattr(
+        sampling,
+        "_digit",
+        lambda scale, _: SimpleNamespace(draw=lambda size: np.full(size, digits[scale])),
+    )
+    assert sampling.sample_magnitude(Fraction(5000), 2).tolist() == [7 + 3 * 4096] * 2
