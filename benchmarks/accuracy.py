@@ -13,6 +13,7 @@ their standard errors.
 import argparse
 import json
 import re
+import subprocess
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fractions import Fraction
 from functools import partial
@@ -99,6 +100,13 @@ def errors(table: Table, *, repetitions: int, minutes: float, whole: bool) -> di
     }
 
 
+def code() -> str:
+    """The commit that the figures are of."""
+    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
 def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[str, Any]:
     """All figures of a row."""
     row = next(each for each in rows() if each.name == name)
@@ -108,6 +116,7 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
         repetitions = max(round(share * table.repetitions), 4)
         whole = "planned" in parts
         found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, whole=whole)
+        found["errors"]["code"] = [code()]
     if "ranges" in parts:
         releases = max(round(share * table.judged), 2)
         found["ranges"] = judged(table, partial(plan, table), releases=releases, minutes=minutes)

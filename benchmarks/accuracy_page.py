@@ -12,6 +12,7 @@ LOSING = 1.03
 PROMISED = 0.93
 ENOUGH_CASES = 1000
 MARK = "**✗**"
+FEWEST = 10
 
 HEAD = """# Accuracy at the same privacy loss
 
@@ -20,15 +21,15 @@ nothing on this page is typed in. Every method of a table is fed the same noisy 
 whole numbers that are not negative and add up. The figures are root mean squared errors over the
 nodes of a level and over releases. The last columns divide the error of the default
 (`--adjust auto`) by that of the best other method of the level, best in these very releases: below
-1 the default is better. ± is one standard error, from the paired releases. *All
-defaults* is a release of the same whole loss that leaves split and noise to the planner too: other
-noise, so it stands beside and takes no part.
+1 the default is better. ± is one standard error, from the paired releases. Where
+there is a column *all defaults*, it is of releases of the same whole loss that leave split and
+noise to the planner too: other noise, so it stands beside and takes no part.
 
 A level is marked ✗ where the default is more than 3% worse than the best beyond two standard
-errors (more of them by Student's t where releases are few), and a range ✗ where it holds the truth
-in fewer than 93% of 1,000 or more cases. What was known before (the scenarios of Wang & Reiter
-2021, tables of earlier versions of this page) stands apart from tables of kinds that no adjustment
-was tuned on.
+errors (more of them by Student's t where releases are few; with fewer than ten there is a question
+mark), and a range ✗ where it holds the truth in fewer than 93% of 1,000 or more cases. What was
+known before (the scenarios of Wang & Reiter 2021, tables of earlier versions of this page) stands
+apart from tables of kinds that no adjustment was tuned on.
 
 The methods, each in the best form we know:
 
@@ -62,7 +63,14 @@ class Ratio(NamedTuple):
     def lost(self) -> bool:
         """More than 3% worse beyond the error: two of it, or more by Student's t if few."""
         beyond = student.ppf(0.977, max(self.releases - 1, 1))
-        return bool(self.value - beyond * self.error > LOSING)
+        return self.releases >= FEWEST and bool(self.value - beyond * self.error > LOSING)
+
+    @property
+    def mark(self) -> str:
+        """A cross where it lost, a question mark where it might have."""
+        if self.lost:
+            return MARK
+        return "?" if self.releases < FEWEST and self.value > LOSING else ""
 
 
 def ratio(above: Any, below: Any) -> Ratio:
@@ -103,7 +111,7 @@ def as_page(results: dict[str, Any]) -> str:
     ranged = {name: row["ranges"] for name, row in results.items() if "ranges" in row}
     fresh = {name: row["errors"] for name, row in scored.items() if not row["known"]}
     known = {name: row["errors"] for name, row in scored.items() if row["known"]}
-    lines = [HEAD]
+    lines = [HEAD, provenance(scored, ranged), ""]
     for title, these in (
         ("Tables that nothing was tuned on", fresh),
         ("Tables known before", known),
@@ -116,6 +124,13 @@ def as_page(results: dict[str, Any]) -> str:
     for name, errors in (fresh | known).items():
         lines += [f"## {name}", "", *table(errors), ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def provenance(scored: dict[str, Any], ranged: dict[str, Any]) -> str:
+    """Which code the figures are of."""
+    errors = sorted({each for row in scored.values() for each in row["errors"]["code"]})
+    ranges = sorted({each for row in ranged.values() for each in row["code"]})
+    return f"Commits measured: errors {', '.join(errors)}; ranges {', '.join(ranges)}."
 
 
 def summary(these: dict[str, Any]) -> list[str]:
@@ -163,7 +178,7 @@ def table(errors: dict[str, Any]) -> list[str]:
         ]
         lines.append(
             f"| {each.level} | {size:,} | {' | '.join(roots)} | {written(each.ratio)} | "
-            f"{MARK if each.ratio.lost else ''} |"
+            f"{each.ratio.mark} |"
         )
     parts = []
     for name, (smallest, largest) in errors["bias"].items():

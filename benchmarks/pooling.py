@@ -18,6 +18,7 @@ def errors(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     releases = one["releases"] + other["releases"]
     share = one["releases"] / releases
     return one | {
+        "code": sorted({*one["code"], *other["code"]}),
         "releases": releases,
         "seconds": one["seconds"] + other["seconds"],
         "chosen": added(one["chosen"], other["chosen"]),
@@ -41,6 +42,7 @@ def errors(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 def ranges(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Cases, ranges that held, and widths, added up."""
     return {
+        "code": sorted({*one["code"], *other["code"]}),
         **{name: added(one[name], other[name]) for name in ("releases", "seconds", "refused")},
         "why": one["why"] | other["why"],
         "tally": {

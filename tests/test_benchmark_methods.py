@@ -212,6 +212,7 @@ def row(default: float, held: int) -> dict:
         "known": False,
         "lone": True,
         "errors": {
+            "code": ["one"],
             "releases": 15,
             "seconds": 1.0,
             "levels": ["total", "part"],
@@ -223,6 +224,7 @@ def row(default: float, held: int) -> dict:
             "empty_kept": {"default": 0.5},
         },
         "ranges": {
+            "code": ["one"],
             "releases": {"default": 5, "published": 5},
             "seconds": {"default": 1.0, "published": 1.0},
             "refused": {"default": 0, "published": 0},
