@@ -20,24 +20,20 @@ from posteriors import leads_to
 
 
 @pytest.mark.parametrize(
-    ("counts", "adjust", "total"),
+    ("counts", "adjust"),
     [
-        ([250, 357], "mode", "independent"),
-        ([4, 0, 7], "mode", "independent"),
-        ([0, 0], "mode", "independent"),
-        ([3, 0], "mode", "independent"),
-        ([1, 1], "mode", "independent"),
-        ([4, 0, 7], "draw-2", "independent"),
-        ([4, 0, 7], "draw-1", "independent"),
-        ([4, 0, 7], "draw-1", "summed"),
-        ([3, 1], "draw-1", "summed"),
-        ([0, 0], "draw-1", "summed"),
-        ([3, 0], "clipped", "independent"),
+        ([250, 357], "mode"),
+        ([4, 0, 7], "mode"),
+        ([0, 0], "mode"),
+        ([3, 0], "mode"),
+        ([1, 1], "mode"),
+        ([4, 0, 7], "draw-2"),
+        ([4, 0, 7], "draw-1"),
+        ([3, 0], "clipped"),
     ],
 )
-def test_sampler_agrees_with_the_exact_route(counts: list[int], adjust: str, total: str) -> None:
-    arguments = {"counts": counts, "epsilon": 1, "total_epsilon": "0.7", "adjust": adjust,
-                 "from_total": total}  # fmt: skip
+def test_sampler_agrees_with_the_exact_route(counts: list[int], adjust: str) -> None:
+    arguments = {"counts": counts, "epsilon": 1, "total_epsilon": "0.7", "adjust": adjust}
     exact = cw.infer_counts(**arguments).summaries(1)
     post = cw.infer_counts(**arguments, method="gibbs", rng=np.random.default_rng(11))
     assert isinstance(post, Sampled)
@@ -110,11 +106,18 @@ def test_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("countwise.inference.published.COSTLIEST", 10.0)
     post = cw.infer_counts([2, 3], epsilon=1, total_epsilon=1, rng=np.random.default_rng(1))
     assert isinstance(post, Sampled)
-    monkeypatch.setattr("countwise.inference.published.MOST_DEALT", 1)
-    how = {"epsilon": 1, "total_epsilon": 1, "adjust": "draw-1", "from_total": "summed"}
-    post = cw.infer_counts([2, 3], **how, rng=np.random.default_rng(1))
     assert "would take minutes" in post.route
     assert "R-hat" in post.diagnostics
+
+
+def test_a_draw_with_a_summed_total_is_sampled_and_says_so() -> None:
+    how = {"epsilon": 1, "total_epsilon": 1, "adjust": "draw-1", "from_total": "summed"}
+    post = cw.infer_counts([2, 3], **how, rng=np.random.default_rng(1))
+    assert isinstance(post, Sampled)
+    assert "summed total" in post.route
+    assert "no exact route" in post.route
+    with pytest.raises(InputError, match="--method gibbs"):
+        cw.infer_counts([2, 3], **how, method="exact")
 
 
 def test_answers_from_draws_state_their_error() -> None:

@@ -129,7 +129,7 @@ def test_two_levels_against_brute_force() -> None:
         counts=counts,
         order=order,
         noise=tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True)),
-        root=Seen(noise=same_noise(laws[0], 1), values=counts[0], how="clipped"),
+        seen=Seen(noise=same_noise(laws[0], 1), values=counts[0], how="clipped"),
         prior=Uniform(tops),
     )
     solved = solve(ties)

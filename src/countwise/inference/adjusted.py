@@ -24,7 +24,7 @@ from countwise.tables.hierarchy import Hierarchy
 
 @dataclass(frozen=True, kw_only=True)
 class Adjusted:
-    """Released counts and the noise of every level, and what was seen of the root.
+    """Released counts and the noise of every level, what was seen of the root, or its rule.
 
     Windows end where the likelihood is about exp(-depth) of its largest value. `reaches` noises
     lie between a true count and the value that was adjusted.
@@ -33,9 +33,10 @@ class Adjusted:
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    root: Seen | Summed
+    seen: Seen
     prior: Prior
     depth: float
+    total: Summed | None = None
 
     def shares(self) -> Shares:
         """Where the values of children can be, from the range of their sum."""
@@ -45,6 +46,11 @@ class Adjusted:
     def reaches(self) -> int:
         """One noise, unless the noisy count was drawn from once more."""
         return 1
+
+    @property
+    def root(self) -> Seen | Summed:
+        """What is known of the root: what was seen of it, unless its parts have a say."""
+        return self.total or self.seen
 
     @cached_property
     def ranges(self) -> Ranges:

@@ -57,7 +57,7 @@ class Apportioned(Adjusted):
         if not few(children, rule, self.counts[1], pieces, self.ranges):
             runs = self._runs(children, low, coupling)
             found = runs and solve(runs[0], children, runs[1])
-        return found[:3] if found else super().solved(level, parent, children, low, coupling)
+        return found if found else super().solved(level, parent, children, low, coupling)
 
     def top_draws(
         self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
@@ -81,7 +81,7 @@ class Apportioned(Adjusted):
 
     def _rule(self, level: int) -> Summed | None:
         """The rule of a total that depends on the sum of the noisy parts."""
-        return self.root if level == 0 and isinstance(self.root, Summed) else None
+        return self.total if level == 0 else None
 
     def _pieces(self, level: int, parent: int) -> Pieces:
         """Windows of every step; none where no cut is possible."""

@@ -13,8 +13,6 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import CountwiseError, InputError
 from countwise.inference.climbing import Joint, climbed, middles
-from countwise.inference.dealtsums import DealtSummed
-from countwise.inference.pairing import Coupled
 from countwise.kernels.combinations import combination_logs
 from countwise.sumproduct.laws import Laws
 from countwise.sumproduct.pairs import Paired
@@ -81,10 +79,10 @@ class Siblings:
         return np.asarray(found + tied)
 
 
-def joint_of(ties: Ties, level: int, parent: int, children: Laws, coupled: Coupled) -> Joint:
+def joint_of(
+    ties: Ties, level: int, parent: int, children: Laws, coupled: tuple[int, FloatArray]
+) -> Siblings:
     """The joint law of a parent's children when something is known of the parent."""
-    if level == 0 and isinstance(ties, DealtSummed):
-        return ties.together(children, coupled)
     low, coupling = coupled
     steps = ties.steps(level, parent, children)
     return Siblings(children=children, steps=steps, low=low, coupling=coupling)

@@ -12,7 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.relatives import joint_law
 from countwise.inference.statements import Linear
 from countwise.inference.stepsums import NOTHING, Sum, step_laws
@@ -92,7 +91,7 @@ def _group_law(
     different = [int(c) for c in np.unique(multiples) if c != 0]
     if not different:  # all of it cancels, as a parent and its only child do
         return 0, np.ones(1)
-    if len(different) > 2 or (level == 0 and isinstance(solved.ties, DealtSummed)):
+    if len(different) > 2:
         return None
     children = solved.children(level, parent, parent + 1)
     steps = solved.ties.steps(level, parent, children)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.summed import Summed
+from countwise.inference.summed import SummedTotal
 from countwise.privacy.laws import IntegerLaw
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.noise import Noise
@@ -65,13 +65,14 @@ class Known(Direct):
 
 @dataclass(frozen=True, kw_only=True)
 class FromRoot(Direct):
-    """Children share their parent's released count; `root` was seen, or summed with the parts."""
+    """Children share their parent's released count; `seen` of the root, unless it has a rule."""
 
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     order: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    root: Seen | Summed
+    seen: Seen
+    total: SummedTotal | None
 
     def start(self) -> list[IntArray]:
         """The released counts themselves lead to the release."""
@@ -83,10 +84,10 @@ class FromRoot(Direct):
 
     def log_root(self, noisy: list[IntArray], total: IntArray) -> FloatArray:
         """P(m | N), and with a summed total P(m | N, Σ of the noisy parts)."""
-        if isinstance(self.root, Summed):
+        if self.total is not None:
             return self.log_summed(noisy[1].sum(axis=1)[:, None], total)
         nodes = np.zeros(total.size, np.int64)
-        return self.root.logs(nodes, total.ravel()).reshape(total.shape)
+        return self.seen.logs(nodes, total.ravel()).reshape(total.shape)
 
     def _siblings(self, level: int, node: int) -> tuple[int, int, int]:
         offsets = self.hierarchy.offsets[level - 1]
@@ -135,10 +136,10 @@ class FromRoot(Direct):
 
     def log_summed(self, sums: IntArray, total: IntArray) -> FloatArray:
         """log P(m | N, Σ of the noisy parts), zero where the parts have no say."""
-        if not isinstance(self.root, Summed):
+        if self.total is None:
             return np.zeros(np.broadcast_shapes(sums.shape, total.shape))
         with np.errstate(divide="ignore"):
-            return np.log(self.root.chances(*np.broadcast_arrays(sums, total)))
+            return np.log(self.total.chances(*np.broadcast_arrays(sums, total)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Inference from adjusted counts alone: the exact route of each adjustment, and when to sample."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,13 +10,13 @@ from countwise.errors import InputError
 from countwise.inference.adjusted import Adjusted
 from countwise.inference.apportioned import Apportioned
 from countwise.inference.dealt import Dealt
-from countwise.inference.dealtsums import DealtSummed, SummedDraw
 from countwise.inference.gibbs import Making, run
 from countwise.inference.makings import ByClip
 from countwise.inference.pairing import sums_within
 from countwise.inference.sampled import Sampled
 from countwise.inference.sharing import ByDraw, ByMode, ByRedraw, ByRedrawAndSum
-from countwise.inference.summed import Summed
+from countwise.inference.summed import Summed, SummedDraw
+from countwise.privacy.laws import IntegerLaw
 from countwise.progress import Tell
 from countwise.sumproduct.evidence import How, Seen
 from countwise.sumproduct.measured import measured
@@ -27,7 +28,6 @@ from countwise.tables.hierarchy import Hierarchy
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
 DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
-MOST_DEALT = 10  # components of a draw-1 release with a summed total; half a minute
 BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
@@ -44,23 +44,48 @@ class Published:
     adjust: str
     total: str = "independent"
 
-    def summed(self) -> Summed:
-        """The rule of a total that was also made from the sum of the noisy parts."""
-        kind = SummedDraw if self.adjust == "draw-1" else Summed
-        return kind(
-            released=int(self.counts[0][0]),
-            noise=self.noise[0].laws[0],
-            parts=tuple(self.noise[1].laws[i] for i in self.noise[1].which),
-        )
+    def __post_init__(self) -> None:
+        """Refuse what no likelihood is known of."""
+        if self.adjust not in ADJUSTMENTS:
+            raise InputError(
+                f"nothing is known of how {self.adjust!r} makes counts from noisy ones. To fix, "
+                "infer from the published noisy counts: --from measurements."
+            )
+        if self.adjust == "draw-2" and self.total != "independent":
+            raise InputError("Algorithm 2 takes the total's own noisy count: no summed total.")
 
-    def root(self) -> Seen | Summed:
-        """What the released total says about the true one."""
-        if self.total == "summed" and self.noise[0].laws[0].variance:
-            rule = self.summed()
-            if self.adjust == "draw-1" or not rule.ignores_parts(DEEP):
-                return rule
+    @property
+    def seen(self) -> Seen:
+        """What the released total says about the true one, where its parts have no say."""
         how: How = "redrawn" if self.adjust == "draw-1" else "clipped"
         return Seen(noise=self.noise[0], values=self.counts[0], how=how)
+
+    @cached_property
+    def summed_mode(self) -> Summed | None:
+        """The rule of a total that is the mode given its noisy parts too, where they have a say."""
+        if self.adjust != "mode" or not self._is_summed:
+            return None
+        rule = Summed(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
+        return None if rule.ignores_parts(DEEP) else rule
+
+    @property
+    def summed_draw(self) -> SummedDraw | None:
+        """The rule of a total that was drawn given its noisy parts too."""
+        if self.adjust != "draw-1" or not self._is_summed:
+            return None
+        return SummedDraw(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
+
+    @property
+    def _is_summed(self) -> bool:
+        return self.total == "summed" and self.noise[0].laws[0].variance > 0.0
+
+    @property
+    def _released(self) -> int:
+        return int(self.counts[0][0])
+
+    @property
+    def _parts(self) -> tuple[IntegerLaw, ...]:
+        return tuple(self.noise[1].laws[i] for i in self.noise[1].which)
 
 
 def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
@@ -76,29 +101,25 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
             counts=counts,
             order=published.order,
             noise=noise,
-            root=published.root(),
+            seen=published.seen,
+            total=published.summed_mode,
             prior=prior,
         )
         return ties, f"published counts{_of_total(published)}, mixture over cuts, exact"
-    if published.adjust == "draw-2" and published.total != "independent":
-        raise InputError("Algorithm 2 takes the total's own noisy count: no summed total.")
-    if published.adjust in ("draw-1", "draw-2"):
-        root = published.root()
-        kind = DealtSummed if isinstance(root, SummedDraw) else Dealt
-        ties = kind(
-            hierarchy=hierarchy,
-            counts=counts,
-            noise=noise,
-            root=root,  # type: ignore[arg-type]  # the kind was chosen by it
-            prior=prior,
-            algorithm=int(published.adjust[-1]),
+    if published.summed_draw is not None:
+        raise InputError(
+            "the counts of a draw-1 release with a summed total have no exact route. To fix, "
+            "take the sampler: --method gibbs."
         )
-        how = f"published counts{_of_total(published)}, quadrature over the scale, exact"
-        return ties, how
-    raise InputError(
-        f"nothing is known of how {published.adjust!r} makes counts from noisy ones. To fix, infer "
-        "from the published noisy counts: --from measurements."
+    ties = Dealt(
+        hierarchy=hierarchy,
+        counts=counts,
+        noise=noise,
+        seen=published.seen,
+        prior=prior,
+        algorithm=int(published.adjust[-1]),
     )
+    return ties, f"published counts{_of_total(published)}, quadrature over the scale, exact"
 
 
 def _of_total(published: Published) -> str:
@@ -107,8 +128,6 @@ def _of_total(published: Published) -> str:
 
 def takes_minutes(ties: Ties) -> bool:
     """Whether an exact route is left to the sampler."""
-    if isinstance(ties, DealtSummed):
-        return ties.hierarchy.sizes[1] > MOST_DEALT
     return cost(ties) > COSTLIEST
 
 
@@ -120,8 +139,8 @@ def cost(ties: Ties) -> float:
     for level, offsets in enumerate(ties.hierarchy.offsets):
         least, most = ties.ranges.sums[level]
         pairs = 1.0
-        if level == 0 and isinstance(ties.root, Summed):
-            ends = sums_within(ties.root, ties.counts[1], float(least[0]), float(most[0]))
+        if level == 0 and ties.total is not None:
+            ends = sums_within(ties.total, ties.counts[1], float(least[0]), float(most[0]))
             least, most = np.array(ends[:1]), np.array(ends[1:])
             pairs = 1.0 + BY_FREQUENCY * (ends[1] - ends[0])
         wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
@@ -136,17 +155,17 @@ def cost(ties: Ties) -> float:
 
 def making(published: Published) -> Making:
     """How the Gibbs sampler sees the release."""
-    root = published.root()
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)
-    redraw = ByRedrawAndSum if isinstance(root, SummedDraw) else ByRedraw
+    redraw = ByRedraw if published.summed_draw is None else ByRedrawAndSum
     kinds = {"mode": ByMode, "draw-1": redraw, "draw-2": ByDraw}
     return kinds[published.adjust](
         hierarchy=published.hierarchy,
         counts=published.counts,
         order=published.order,
         noise=published.noise,
-        root=root,
+        seen=published.seen,
+        total=published.summed_mode or published.summed_draw,
     )
 
 

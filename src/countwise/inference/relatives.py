@@ -10,7 +10,6 @@ from itertools import pairwise
 import numpy as np
 
 from countwise.arrays import FloatArray
-from countwise.inference.dealtsums import DealtSummed
 from countwise.inference.stepsums import Sum, step_laws
 from countwise.sumproduct.pairs import Paired
 from countwise.sumproduct.tree import Solved
@@ -149,8 +148,6 @@ def _of_siblings(solved: Solved, parent: Node, first: Node, second: Node) -> Joi
 
 def _laws(solved: Solved, parent: Node, places: list[int]) -> list[list[Sum]] | None:
     """For each step, the law of each of some children and of the sum of the others."""
-    if parent[0] == 0 and isinstance(solved.ties, DealtSummed):
-        return None
     children = solved.children(parent[0], parent[1], parent[1] + 1)
     steps = solved.ties.steps(*parent, children)
     if isinstance(steps, Paired):

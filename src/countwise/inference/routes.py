@@ -175,21 +175,24 @@ def infer_published(
     one_of(method, METHODS, what="method")
     check_counts(published.hierarchy, published.counts)
     belief = _with_prior(prior, Uniform())
-    ties, route = exact_route(published, belief)
-    slow = method == "auto" and takes_minutes(ties)
-    if slow or method == "gibbs":
-        why = ", because the exact route would take minutes" if slow else ""
-        return sample(
-            published.hierarchy,
-            published.noise,
-            making(published),
-            belief,
-            released=published.counts,
-            route=f"published counts ({published.total} total), Gibbs sampler{why}",
-            rng=rng,
-            tell=tell,
-        )
-    return _posterior(ties, belief, published.counts, route, tell)
+    why = "" if method == "gibbs" else None
+    if method == "auto" and published.summed_draw is not None:
+        why = ", because there is no exact route"
+    if why is None:
+        ties, route = exact_route(published, belief)
+        if method == "exact" or not takes_minutes(ties):
+            return _posterior(ties, belief, published.counts, route, tell)
+        why = ", because the exact route would take minutes"
+    return sample(
+        published.hierarchy,
+        published.noise,
+        making(published),
+        belief,
+        released=published.counts,
+        route=f"published counts ({published.total} total), Gibbs sampler{why}",
+        rng=rng,
+        tell=tell,
+    )
 
 
 def _posterior(

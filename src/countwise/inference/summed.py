@@ -1,16 +1,20 @@
 """A released total that was made from its own noisy count and from the sum of its noisy parts.
 
-Wang & Reiter 2021, step 3': m is the mode of p(n | N)·p(n* | N), n the noisy total and n* the sum
-of the noisy parts. The mode does not fall when n grows, so the noisy totals that lead to m, given
-n*, are an interval. With geometric noise they are n = m while n* is near m, n ≤ m or n ≥ m where
-it is just too far away, and none beyond; when the total is less noisy than a part they are n = m
-for every n*, and the sum of the parts has no say.
+A mode release (Wang & Reiter 2021, step 3'): m is the mode of p(n | N)·p(n* | N), n the noisy
+total and n* the sum of the noisy parts. The mode does not fall when n grows, so the noisy totals
+that lead to m, given n*, are an interval. With geometric noise they are n = m while n* is near m,
+n ≤ m or n ≥ m where it is just too far away, and none beyond; when the total is less noisy than a
+part they are n = m for every n*, and the sum of the parts has no say.
+
+Algorithm 1 (Wang 2020, section 3.1): m is a draw from p(n | N)·p(n* | N) over N = 0, 1, …, and
+every n and n* may lead to it.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 
@@ -22,11 +26,21 @@ from countwise.privacy.noisesum import sum_of
 from countwise.sumproduct.noise import between, reach
 
 FAR = 1 << 60
+NEGLIGIBLE = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
+STEP = 64  # ends of tables of chances are multiples, so that few are made
+
+
+class SummedTotal(Protocol):
+    """A released total, given the true one and the sum of the noisy parts."""
+
+    def chances(self, sums: IntArray, totals: IntArray) -> FloatArray:
+        """P(m | N, n*) for arrays of n* and N that fit each other."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summed:
-    """The released total, the noise of the total, and the noise of each of its parts."""
+    """The total is the mode: its released count, its noise, and the noise of each of its parts."""
 
     released: int
     noise: IntegerLaw
@@ -129,3 +143,43 @@ def _first(holds: Callable[[IntArray], BoolArray], low: IntArray, high: IntArray
         true = holds(middle)
         low, high = np.where(true, low, np.minimum(middle + 1, high)), np.where(true, middle, high)
     return low
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummedDraw:
+    """The total is a draw: its released count, its noise, and the noise of each of its parts."""
+
+    released: int
+    noise: IntegerLaw
+    parts: tuple[IntegerLaw, ...]
+
+    def chances(self, sums: IntArray, totals: IntArray) -> FloatArray:
+        """P(m | N, n*) for arrays of n* and N that fit each other."""
+        least, low = (int(each.min()) // STEP * STEP for each in (sums, totals))
+        most, high = (-(-int(each.max()) // STEP) * STEP for each in (sums, totals))
+        found = drawn_totals(self, low, high, least, most)
+        return np.asarray(found[totals - low, sums - least])
+
+
+@lru_cache(maxsize=4)
+def drawn_totals(rule: SummedDraw, low: int, high: int, least: int, most: int) -> FloatArray:
+    """P(m | N, n*) for N = low..high (rows) and n* = least..most.
+
+    Σ_n P(n | N)·p(n | m)·p(n* | m)/Σ_N' p(n | N')·p(n* | N').
+    """
+    far = reach(rule.noise, NEGLIGIBLE)
+    n, t = np.arange(low - far, high + far + 1), np.arange(least, most + 1)
+    drawn = np.arange(max(min(n[0], t[0]) - far, 0), max(n[-1], t[-1], rule.released) + far + 1)
+    of_total = rule.noise.pmf(n[:, None] - drawn)
+    of_sum = _pmf(rule.parts, drawn[:, None] - t)
+    ways = of_total @ of_sum
+    at = rule.released - drawn[0]
+    share = np.divide(of_total[:, [at]] * of_sum[at], ways, out=np.zeros_like(ways), where=ways > 0)
+    return np.asarray(rule.noise.pmf(n - np.arange(low, high + 1)[:, None]) @ share)
+
+
+def _pmf(laws: tuple[IntegerLaw, ...], z: IntArray) -> FloatArray:
+    """The law of a sum of noises up to a factor, from its slopes."""
+    far = int(np.abs(z).max())
+    logs = np.concatenate([[0.0], np.cumsum(sum_of(Counter(laws)).slope(np.arange(far)))])
+    return np.asarray(np.exp(logs[np.abs(z)]))

@@ -47,13 +47,11 @@ class Couple:
         return np.asarray(within & (before == after))
 
 
-def balanced(
-    part: Columns, couple: Couple, low: int, high: int, *, free: bool, start: FloatArray
-) -> FloatArray:
+def balanced(part: Columns, couple: Couple, low: int, high: int, *, free: bool) -> FloatArray:
     """The tilt of d and y at which the means of law and T agree, T taken for Σy in low..high.
 
     It minimises the convex bound log Σ_steps Σ w·e^{θ·(d, y)} + log Σ T·e^{-θ·(Σd, Σy)}, by
-    Newton steps from a start; half a standard deviation off is near enough. In a free run both
+    Newton steps; half a standard deviation off is near enough. In a free run both
     are tilted alike. Where T is zero from low to high, all of it is taken.
     """
     n = couple.low + np.arange(len(couple.table))
@@ -83,7 +81,7 @@ def balanced(
         spread = spread + (apart * weights[:, None]).T @ apart
         return log + other, mean - centre, spread
 
-    theta = start[: basis.shape[1]]
+    theta = np.zeros(basis.shape[1])
     best, slope, spread = bound(theta)
     for _ in range(60):
         step = np.linalg.solve(spread + 1e-9 * np.eye(len(theta)), slope)

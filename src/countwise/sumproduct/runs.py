@@ -19,7 +19,6 @@ from countwise.sumproduct.noise import Noise
 from countwise.sumproduct.transforms import Part, by_transforms, hull
 
 PRECISE = 1e-11  # a larger error of a marginal is not accepted
-
 UPRIGHT = frozen(np.zeros(2))  # no tilt
 
 
@@ -45,12 +44,11 @@ class Ready(NamedTuple):
 
 
 class Met(NamedTuple):
-    """Marginals and messages in the layout of the children, the law of N, and the log of all."""
+    """Marginals and messages in the layout of the children, and the law of N."""
 
     marginals: FloatArray
     told: FloatArray
     sums: FloatArray
-    log: float
 
 
 def in_windows(
@@ -68,9 +66,7 @@ def in_windows(
     return [tilted(from_step(run.first), run, couple) for run in runs(whole, couple)]
 
 
-def solve(
-    ready: list[Ready], children: Laws, couple: Couple, *, precise: float = PRECISE
-) -> Met | None:
+def solve(ready: list[Ready], children: Laws, couple: Couple) -> Met | None:
     """What the runs come to together; None where rounding would spoil it."""
     parts: list[Part] = []
     reached = -np.inf
@@ -88,14 +84,13 @@ def solve(
     shares = np.exp(logs - logs.max())
     total = float(sum(s * part.sums.sum() for s, part in zip(shares, parts, strict=True)))
     error = sum(s * part.error for s, part in zip(shares, parts, strict=True))
-    if not total > 0.0 or error > precise * total:
+    if not total > 0.0 or error > PRECISE * total:
         return None
     marginals, told, sums = (
         sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
         for arrays in zip(*((p.marginals, p.told, p.sums) for p in parts), strict=True)
     )
-    log = float(logs.max() + np.log(total))
-    return Met(np.asarray(marginals), np.asarray(told), np.asarray(sums), log)
+    return Met(np.asarray(marginals), np.asarray(told), np.asarray(sums))
 
 
 def runs(whole: Columns, couple: Couple) -> list[Run]:
@@ -115,13 +110,11 @@ def runs(whole: Columns, couple: Couple) -> list[Run]:
     return result
 
 
-def tilted(
-    cut: Callable[[int, int], Columns], run: Run, couple: Couple, start: FloatArray = UPRIGHT
-) -> Ready:
+def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Ready:
     """A run with its tilt; one that is not free once tilted becomes one in two dimensions."""
     part = cut(0, run.last - run.first)
     low, high = hull(part.bulk(UPRIGHT, SECOND))
-    tilt = balanced(part, couple, low, high, free=run.free, start=start)
+    tilt = balanced(part, couple, low, high, free=run.free)
     if run.free:
         low, high = hull(part.bulk(tilt, SECOND))
         if not couple.free(np.array([low]), np.array([high]))[0]:
