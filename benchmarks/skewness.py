@@ -22,6 +22,7 @@ import numpy.typing as npt
 from countwise.verification.answer import Answer, answer
 from countwise.verification.border import by_skewness, rehearsed_border
 from countwise.verification.planner import synthetic_lean
+from countwise.verification.question import Question
 from countwise.verification.records import Records
 from countwise.verification.request import Request, make_request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED
@@ -164,11 +165,13 @@ def request(model: str, sign: str, threshold: float) -> Request:
     name = LAST.get(model, "t")
     return make_request(
         SCHEMA,
-        model=model,
-        claim=f"{name} {sign} {threshold!r}",
-        epsilon=EPSILON,
-        partitions=M,
-        family=FAMILY.get(model.split(" ", maxsplit=1)[0], "ols"),
+        Question(
+            model=model,
+            claim=f"{name} {sign} {threshold!r}",
+            epsilon=EPSILON,
+            partitions=M,
+            family=FAMILY.get(model.split(" ", maxsplit=1)[0], "ols"),
+        ),
     )
 
 

@@ -27,6 +27,7 @@ from countwise.verification.formula import parse_model
 from countwise.verification.gibbs import coefficient_table, table_draws
 from countwise.verification.planner import Setting, power, synthetic_power
 from countwise.verification.posterior import Posterior
+from countwise.verification.question import Question
 from countwise.verification.records import read_records
 from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
@@ -212,7 +213,7 @@ def answers_and_plans(rng, repetitions=200):
     found = []
     for family, model, claim, distance in CLAIMS:
         request = make_request(
-            schema, model=model, family=family, claim=claim, epsilon=1, border=0.5
+            schema, Question(model=model, family=family, claim=claim, epsilon=1), border=0.5
         )
         verdicts = [answer(verify(data, request), request).verdict for _ in range(repetitions)]
         setting = Setting(

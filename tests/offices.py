@@ -21,12 +21,12 @@ from countwise.privacy.storage import open_engine
 from countwise.server import accounts, start, worker
 from countwise.server.accounts import ALLOWED, Actor
 from countwise.server.app import create_app
-from countwise.server.asks import Ask
 from countwise.server.config import Config, load_config
 from countwise.server.jobs import give_up, release_due, take
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 from countwise.server.tables import answers
+from countwise.verification.question import Question
 
 MODEL, CLAIM = "hours ~ education_years + age + C(sex)", "education_years > 0.5"
 SLOT = 5.0
@@ -34,9 +34,9 @@ PASSWORD = "a long password"
 EPSILON = 1_000_000
 
 
-def ask(**how: Any) -> Ask:
+def ask(**how: Any) -> Question:
     fields = {"dataset": "workers", "model": MODEL, "claim": CLAIM, "epsilon": "1"}
-    return Ask(**fields | how)
+    return Question(**fields | how)
 
 
 def body(**how: Any) -> dict[str, Any]:

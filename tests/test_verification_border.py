@@ -20,6 +20,7 @@ from countwise.verification.border import (
 )
 from countwise.verification.canonical import query_hash
 from countwise.verification.planner import Setting, power, rehearse, synthetic_lean
+from countwise.verification.question import Question
 from countwise.verification.records import Records
 from countwise.verification.request import make_request
 from countwise.verification.rules import (
@@ -47,8 +48,9 @@ def schema(**person):
     )
 
 
-def request(claim, model="y ~ 1", epsilon=2, known=None, **more):
-    return make_request(known or schema(), model=model, claim=claim, epsilon=epsilon, **more)
+def request(claim, model="y ~ 1", epsilon=2, known=None, *, border=None, skewness=None, **more):
+    question = Question(model=model, claim=claim, epsilon=epsilon, **more)
+    return make_request(known or schema(), question, border=border, skewness=skewness)
 
 
 def records(columns, *, synthetic=False):

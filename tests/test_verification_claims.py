@@ -11,6 +11,7 @@ from scipy import stats
 from countwise.errors import InputError
 from countwise.verification import verify as boundary
 from countwise.verification.partitions import assign
+from countwise.verification.question import Question
 from countwise.verification.request import make_request
 from verification.samples import SCHEMA, records, rows
 
@@ -33,7 +34,7 @@ MODEL, THEIRS = "y ~ x + a + C(f)", "y ~ x + a + C(f)"
 
 def outcomes(claim, model=MODEL, family="ols"):
     request = make_request(
-        SCHEMA, model=model, claim=claim, epsilon=3, partitions=PARTITIONS, family=family
+        SCHEMA, Question(model=model, claim=claim, epsilon=3, partitions=PARTITIONS, family=family)
     )
     return boundary._outcomes(records(DATA), request, key=KEY)
 
@@ -186,7 +187,7 @@ def test_a_conjunction_is_an_error_where_a_part_is():
     data = {name: column.copy() for name, column in DATA.items()}
     data["f"][(FRAME["partition"] == 3) & (FRAME["f"] == "r")] = np.nan
     request = make_request(
-        SCHEMA, model=MODEL, claim="x > 0.5 and a < 0", epsilon=1, partitions=PARTITIONS
+        SCHEMA, Question(model=MODEL, claim="x > 0.5 and a < 0", epsilon=1, partitions=PARTITIONS)
     )
     found = boundary._outcomes(records(data), request, key=KEY)
     assert found[3] == 2
@@ -195,7 +196,7 @@ def test_a_conjunction_is_an_error_where_a_part_is():
 
 def test_one_sided_claims_translate_to_distances():
     def one_sided(claim):
-        return make_request(SCHEMA, model=MODEL, claim=claim, epsilon=1).claim.one_sided
+        return make_request(SCHEMA, Question(model=MODEL, claim=claim, epsilon=1)).claim.one_sided
 
     assert one_sided("x > 1")
     assert one_sided("significant(x > 1, 0.05)")
@@ -247,4 +248,4 @@ REFUSED = {
 @pytest.mark.parametrize("claim", REFUSED)
 def test_refusals_say_what_is_wrong(claim):
     with pytest.raises(InputError, match=REFUSED[claim]):
-        make_request(SCHEMA, model=MODEL, claim=claim, epsilon=1)
+        make_request(SCHEMA, Question(model=MODEL, claim=claim, epsilon=1))

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from countwise.cli import app
 from countwise.errors import CountwiseError, InputError
 from countwise.examples.workers import workers
+from countwise.verification.question import Question
 from countwise.verification.records import read_records
 from countwise.verification.request import make_request
 from countwise.verification.schema import read_schema
@@ -344,7 +345,7 @@ def test_files_from_windows_are_read(tmp_path):
 def refused(schema, *, model=MODEL, claim=CLAIM):
     """The refusal of a request, None when it is accepted; anything else is a fault."""
     try:
-        make_request(schema, model=model, claim=claim, epsilon=1)
+        make_request(schema, Question(model=model, claim=claim, epsilon=1))
     except InputError as problem:
         return problem
     return None
@@ -368,7 +369,7 @@ def test_injections_leave_no_trace(tmp_path, monkeypatch):
         ):
             problem = refused(SCHEMA, model=model, claim=claim)
             if problem is None:
-                verify(data, make_request(SCHEMA, model=model, claim=claim, epsilon=1))
+                verify(data, make_request(SCHEMA, Question(model=model, claim=claim, epsilon=1)))
                 continue
             count += 1
             assert problem.exit_code == 2

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from countwise.errors import TableError
+from countwise.verification.question import Question
 from countwise.verification.records import read_records
 from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
@@ -128,7 +129,9 @@ def test_the_order_of_a_tables_rows_does_not_matter(tmp_path, server):
     rows = clean()
     moved = random.Random(2).sample(rows, len(rows))
     model = 'y ~ `odd "name` + C(f)'
-    request = make_request(SCHEMA, model=model, claim="C(f)[q] > 0", epsilon=4, partitions=20)
+    request = make_request(
+        SCHEMA, Question(model=model, claim="C(f)[q] > 0", epsilon=4, partitions=20)
+    )
     found = [
         _outcomes(read(*each), request, key=bytes(16)).tolist()
         for name, some in (("before", rows), ("after", moved))

@@ -18,6 +18,7 @@ from countwise.verification.planner import (
     synthetic_power,
 )
 from countwise.verification.posterior import Posterior, majorities
+from countwise.verification.question import Question
 from countwise.verification.records import Records, read_records
 from countwise.verification.request import make_request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED, best_case
@@ -123,7 +124,9 @@ def test_verdicts_on_the_census_meet_the_planned_power(census, model, family, cl
     """
     schema, records, like = census
     request = make_request(
-        schema, model=model, family=family, claim=claim, epsilon=1, partitions=50, border=0.5
+        schema,
+        Question(model=model, family=family, claim=claim, epsilon=1, partitions=50),
+        border=0.5,
     )
     verdicts = [answer(verify(records, request), request).verdict for _ in range(REPETITIONS)]
     distance = whole_data_distance(records, request)
@@ -143,7 +146,7 @@ def test_synthetic_partitions_have_the_size_of_the_datas(census):
     """A third of the persons in a third of the partitions: the same r as from all of them."""
     schema, _, like = census
     request = make_request(
-        schema, model=INCOME, family="logistic", claim="education_years > 0.34", epsilon=1
+        schema, Question(model=INCOME, family="logistic", claim="education_years > 0.34", epsilon=1)
     )
     columns, data, offsets = like.reveal()
     third = slice(0, len(offsets) // 3)
@@ -164,7 +167,7 @@ def test_synthetic_partitions_have_the_size_of_the_datas(census):
 
 def test_outcomes_of_confidential_rows_are_not_shown(census):
     schema, records, _ = census
-    request = make_request(schema, model=HOURS, claim="education_years > 1", epsilon=1)
+    request = make_request(schema, Question(model=HOURS, claim="education_years > 1", epsilon=1))
     with pytest.raises(CountwiseError, match="synthetic rows only"):
         synthetic_partitions(records, request)
 
@@ -172,7 +175,9 @@ def test_outcomes_of_confidential_rows_are_not_shown(census):
 def test_claims_without_a_distance_have_a_power(census):
     schema, _, like = census
     for claim, mechanism in (("education_years in [0, 2]", "binary"), ("age cut at 0", "lattice")):
-        request = make_request(schema, model=HOURS, claim=claim, epsilon=1, mechanism=mechanism)
+        request = make_request(
+            schema, Question(model=HOURS, claim=claim, epsilon=1, mechanism=mechanism)
+        )
         found, _ = synthetic_power(like, request, repetitions=5, rng=np.random.default_rng(10))
         assert found.supported + found.undecided == pytest.approx(1)
 

@@ -13,6 +13,7 @@ from countwise.privacy.laws import Geometric, Laplace
 from countwise.verification import verify as boundary
 from countwise.verification.mechanisms import measure, simulate, visible, zero_sum
 from countwise.verification.partitions import most_rows
+from countwise.verification.question import Question
 from countwise.verification.request import make_request
 from verification.samples import SCHEMA, records, rows
 
@@ -160,7 +161,7 @@ REQUESTS = [
 def test_one_person_moves_one_partition(model, claim, family):
     """Key frozen; persons are removed, added, changed, made missing, moved past a filter."""
     request = make_request(
-        SCHEMA, model=model, claim=claim, family=family, epsilon=2, partitions=12
+        SCHEMA, Question(model=model, claim=claim, family=family, epsilon=2, partitions=12)
     )
     size, rng = 1500, np.random.default_rng(3)
     data = rows(size)
@@ -207,13 +208,13 @@ def test_a_crowd_in_one_partition_is_that_partitions_error():
     size, partitions = 1500, 12
     schema = replace(SCHEMA, persons=700, rows_a_person=3)
     request = make_request(
-        schema, model="y ~ x + a", claim="x > 0.5", epsilon=2, partitions=partitions
+        schema, Question(model="y ~ x + a", claim="x > 0.5", epsilon=2, partitions=partitions)
     )
     assert request.most_rows == (2 * 700 // 12 + 20) * 3
     data, key = rows(size), bytes(range(16))
     ids = [f"p{i % 700}" for i in range(size)]
     unbounded = make_request(
-        SCHEMA, model="y ~ x + a", claim="x > 0.5", epsilon=2, partitions=partitions
+        SCHEMA, Question(model="y ~ x + a", claim="x > 0.5", epsilon=2, partitions=partitions)
     )
     before = boundary._outcomes(records(data, ids), request, key=key)
     assert (before == boundary._outcomes(records(data, ids), unbounded, key=key)).all()
@@ -232,7 +233,7 @@ def test_the_cap_is_exact():
     """The last row allowed, and one more; rows that a filter leaves out count."""
     schema = replace(SCHEMA, persons=40, rows_a_person=1)
     request = make_request(
-        schema, model="y ~ x where age < 90", claim="x > -50", epsilon=2, partitions=20
+        schema, Question(model="y ~ x where age < 90", claim="x > -50", epsilon=2, partitions=20)
     )
     most = request.most_rows
     assert most == 24
@@ -267,7 +268,7 @@ def test_cutting_a_filtered_list_would_not_do():
 
 def test_nobody_passes_is_an_answer_of_errors():
     request = make_request(
-        SCHEMA, model="y ~ x where age > 89", claim="x > 0", epsilon=1, partitions=12
+        SCHEMA, Question(model="y ~ x where age > 89", claim="x > 0", epsilon=1, partitions=12)
     )
     data = rows(300)
     data["age"][:] = 20
@@ -278,7 +279,7 @@ def test_nobody_passes_is_an_answer_of_errors():
 
 
 def test_a_fault_inside_shows_nothing(monkeypatch):
-    request = make_request(SCHEMA, model="y ~ x", claim="x > 0", epsilon=1, partitions=12)
+    request = make_request(SCHEMA, Question(model="y ~ x", claim="x > 0", epsilon=1, partitions=12))
 
     def broken(*_, **__):
         raise ValueError("secret 12345")

@@ -30,6 +30,7 @@ from countwise.examples.workers import write_example
 from countwise.release.folder import refuse_existing, whole
 from countwise.verification.answer import answer
 from countwise.verification.losses import loss_of
+from countwise.verification.question import Question
 from countwise.verification.records import check_columns, read_records
 from countwise.verification.request import make_request
 from countwise.verification.schema import read_schema
@@ -104,13 +105,15 @@ def data(
             refuse_existing(each, overwrite=overwrite)
     request = make_request(
         read_schema(schema),
-        model=model,
-        claim=claim,
-        epsilon=epsilon,
-        partitions=partitions,
-        family=family,
-        mechanism=mechanism,
-        alpha=numbers(alpha, what="alpha"),
+        Question(
+            model=model,
+            claim=claim,
+            epsilon=epsilon,
+            partitions=partitions,
+            family=family,
+            mechanism=mechanism,
+            alpha=numbers(alpha, what="alpha"),
+        ),
         border=border,
         skewness=skewness,
     )

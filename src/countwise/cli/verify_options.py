@@ -49,12 +49,12 @@ Table = Annotated[str | None, typer.Option(help="Table, where the data is a data
 Page = Annotated[Path | None, typer.Option("--page", help="Write a page with the plot here.")]
 
 
-def numbers(text: str, *, what: str) -> list[float]:
+def numbers(text: str, *, what: str) -> tuple[float, ...]:
     """One number, or several with commas."""
     try:
-        found = [float(part) for part in options.names(text)]
+        found = tuple(float(part) for part in options.names(text))
     except ValueError:
-        found = []
+        found = ()
     if not found or not all(np.isfinite(found)):
         raise InputError(f"{what} must be a number or several with commas, got {text!r}.")
     return found

@@ -35,6 +35,7 @@ from countwise.verification.planner import (
     rehearse,
     synthetic_power,
 )
+from countwise.verification.question import Question
 from countwise.verification.records import read_records
 from countwise.verification.request import (
     Request,
@@ -197,13 +198,15 @@ def _requests(
     return [
         make_request(
             known,
-            model=model,
-            claim=claim,
-            epsilon=each.epsilon,
-            partitions=each.partitions,
-            family=family,
-            mechanism=each.mechanism,
-            alpha=numbers(alpha, what="alpha"),
+            Question(
+                model=model,
+                claim=claim,
+                epsilon=each.epsilon,
+                partitions=each.partitions,
+                family=family,
+                mechanism=each.mechanism,
+                alpha=numbers(alpha, what="alpha"),
+            ),
             border=borders[each.partitions],
         )
         for each in settings

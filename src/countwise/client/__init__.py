@@ -12,8 +12,9 @@ made once, by which the server knows it again.
 
 from countwise.client.asking import Client, NoAnswerError
 from countwise.client.calls import RefusedError, UnreachableError
-from countwise.client.results import Answered, Job, Question, Receipt, Rehearsal, read_receipt
+from countwise.client.results import Answered, Job, Receipt, Rehearsal, read_receipt
 from countwise.verification.exchange import Budget, Column, Dataset, Plan, Power
+from countwise.verification.question import Question
 
 __all__ = [
     "Answered",

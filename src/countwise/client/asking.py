@@ -8,7 +8,6 @@ from countwise.client.calls import FIRST_PAUSE, LONGEST_PAUSE, Calls
 from countwise.client.results import (
     Answered,
     Job,
-    Question,
     Receipt,
     Rehearsal,
     read,
@@ -18,6 +17,7 @@ from countwise.client.results import (
 from countwise.errors import CountwiseError
 from countwise.verification.answer import recompute
 from countwise.verification.exchange import Budget, Dataset, Plan
+from countwise.verification.question import Question
 
 
 class NoAnswerError(CountwiseError):

@@ -1,4 +1,4 @@
-"""What is asked of a server and what it says, as typed data."""
+"""What a server says, as typed data."""
 
 import json
 from collections.abc import Mapping
@@ -8,32 +8,11 @@ from typing import Any, TypeVar
 
 from countwise.client.calls import RefusedError
 from countwise.errors import AnswerError
-from countwise.privacy.epsilon import Number, exact, written
 from countwise.verification.answer import Answer
 from countwise.verification.exchange import Budget, Column, Dataset, Plan, Power
 from countwise.verification.receipt import check_receipt
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Question:
-    """A claim about a model of a data set, and the privacy it may cost."""
-
-    dataset: str
-    model: str
-    claim: str
-    epsilon: Number
-    partitions: int = 50
-    family: str = "ols"
-    mechanism: str = "lattice"
-    alpha: tuple[float, ...] = (1.0,)
-    project: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """As the server reads it; ε is exact."""
-        exactly = {"epsilon": written(exact(self.epsilon)), "alpha": list(self.alpha)}
-        return vars(self) | exactly
 
 
 @dataclass(frozen=True, kw_only=True)

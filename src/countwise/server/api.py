@@ -9,12 +9,12 @@ from countwise.server import http
 from countwise.server.accounts import Actor
 from countwise.server.bodies import (
     REFUSALS,
-    AskBody,
     Id,
     IdempotencyKey,
     KeyBody,
     PasswordBody,
     PathName,
+    QuestionBody,
     RehearseBody,
     SessionView,
     SignInBody,
@@ -89,21 +89,21 @@ def budget(service: Services, actor: Caller) -> list[Budget]:
 
 
 @router.post("/plan", tags=["asking"])
-def plan(service: Services, actor: Changing, body: AskBody) -> Plan:
+def plan(service: Services, actor: Changing, body: QuestionBody) -> Plan:
     """What asking would cost and could tell; spends nothing."""
-    return service.plan(actor, body.ask())
+    return service.plan(actor, body.question())
 
 
 @router.post("/rehearse", tags=["asking"])
 def rehearse(service: Services, actor: Changing, body: RehearseBody) -> RehearsalView:
     """Ask the synthetic data; spends nothing."""
-    return service.rehearse(actor, body.ask(), body.repetitions)
+    return service.rehearse(actor, body.question(), body.repetitions)
 
 
 @router.post("/jobs", status_code=202, tags=["asking"])
-def submit(service: Services, actor: Changing, body: AskBody, key: IdempotencyKey) -> JobView:
+def submit(service: Services, actor: Changing, body: QuestionBody, key: IdempotencyKey) -> JobView:
     """Charge and queue a claim. Sending it again with the same key changes nothing."""
-    return service.submit(actor, body.ask(), key)
+    return service.submit(actor, body.question(), key)
 
 
 @router.get("/jobs", tags=["asking"])

@@ -6,7 +6,7 @@ from fastapi import Header
 from fastapi import Path as InPath
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from countwise.server.asks import Ask
+from countwise.verification.question import Question
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 MaybeName = Annotated[str, StringConstraints(pattern=r"^([a-z0-9][a-z0-9._-]{0,63})?$")]
@@ -29,27 +29,25 @@ class Sent(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class AskBody(Sent):
-    """A claim about a model of a data set, and what it may cost."""
+class QuestionBody(Sent):
+    """A `Question` as JSON, with the bounds of what is read at all."""
 
     dataset: Name
     model: Text
     claim: Text
     epsilon: Epsilon
-    partitions: Annotated[int, Field(ge=2, le=10_000)] = 50
-    family: Word = "ols"
-    mechanism: Word = "lattice"
-    alpha: Annotated[list[float], Field(min_length=1, max_length=64)] = [1.0]
-    project: MaybeName = ""
+    partitions: Annotated[int, Field(ge=2, le=10_000)] = Question.partitions
+    family: Word = Question.family
+    mechanism: Word = Question.mechanism
+    alpha: Annotated[tuple[float, ...], Field(min_length=1, max_length=64)] = Question.alpha
+    project: MaybeName = Question.project
 
-    def ask(self) -> Ask:
+    def question(self) -> Question:
         """The same, as the service takes it."""
-        fields = self.model_dump(exclude={"repetitions"})
-        epsilon = self.epsilon if isinstance(self.epsilon, str) else repr(self.epsilon)
-        return Ask(**fields | {"epsilon": epsilon[:100], "alpha": tuple(self.alpha)})
+        return Question(**self.model_dump(exclude={"repetitions"}))
 
 
-class RehearseBody(AskBody):
+class RehearseBody(QuestionBody):
     """What to rehearse, and how often."""
 
     repetitions: Annotated[int, Field(ge=1, le=20)] = 1

@@ -69,18 +69,13 @@ def _one(work: dict[str, Any], nowhere: int) -> dict[str, Any]:
 
 def _noisy(work: dict[str, Any]) -> list[float]:
     """Read the rows and cross the boundary; nothing else comes back."""
+    from countwise.verification.question import read_question
     from countwise.verification.records import read_records
     from countwise.verification.request import make_request
     from countwise.verification.schema import read_schema
     from countwise.verification.verify import verify
 
-    ask = work["ask"]
-    request = make_request(
-        read_schema(work["schema"]),
-        **{name: ask[name] for name in ("model", "claim", "epsilon", "partitions", "family")},
-        mechanism=ask["mechanism"],
-        alpha=ask["alpha"],
-    )
+    request = make_request(read_schema(work["schema"]), read_question(work["question"]))
     records = read_records(
         work["data"], request.schema, columns=request.columns, table=work["table"]
     )

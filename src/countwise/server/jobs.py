@@ -31,6 +31,7 @@ from countwise.privacy.prices import Loss, micro
 from countwise.server.failpoints import failpoint
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import answers, jobs, workers
+from countwise.verification.question import Question, read_question
 
 QUEUED, RUNNING, COMPUTED = "queued", "running", "computed"
 NO_ANSWER = "no answer came of it"
@@ -45,7 +46,7 @@ class Work:
     answer: str
     claim: str
     dataset: str
-    request: Mapping[str, Any]
+    question: Question
     slot: float
 
 
@@ -54,10 +55,8 @@ def enqueue(
     *,
     user: str,
     key: str,
-    fingerprint: str,
-    asked: Mapping[str, Any],
+    question: Question,
     reading: Mapping[str, Any],
-    dataset: str,
     version: str,
     query: str,
     loss: Loss,
@@ -67,13 +66,13 @@ def enqueue(
 
     An answer that stands, or is on its way, to the same query is shared at no cost.
     """
-    base = book.connection
+    base, fingerprint, asked = book.connection, question.fingerprint, json.dumps(question.to_dict())
     known = base.execute(sa.select(jobs).where(jobs.c.user == user, jobs.c.key == key)).first()
     if known is not None:
         if known.fingerprint != fingerprint:
             raise Conflict("this idempotency key was used for another submission.")
         return str(known.id)
-    same = (answers.c.dataset == dataset) & (answers.c.query == query)
+    same = (answers.c.dataset == question.dataset) & (answers.c.query == query)
     answer, cost = base.scalar(sa.select(answers.c.id).where(same)), 0
     if answer is None:
         answer, cost = uuid4().hex, micro(loss.epsilon)
@@ -82,10 +81,10 @@ def enqueue(
         base.execute(
             sa.insert(answers).values(
                 id=answer,
-                dataset=dataset,
+                dataset=question.dataset,
                 version=version,
                 query=query,
-                request=json.dumps(asked),
+                request=asked,
                 state=QUEUED,
                 created=moment(),
                 place=entry.seq,
@@ -99,7 +98,7 @@ def enqueue(
             id=job,
             user=user,
             answer=answer,
-            asked=json.dumps(asked),
+            asked=asked,
             reading=json.dumps(reading),
             key=key,
             fingerprint=fingerprint,
@@ -142,7 +141,7 @@ def take(
         answer=found.id,
         claim=claim,
         dataset=found.dataset,
-        request=json.loads(found.request),
+        question=read_question(json.loads(found.request)),
         slot=slot,
     )
 

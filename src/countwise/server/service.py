@@ -13,8 +13,8 @@ Sign in:   service.sign_in(name, password, address) -> SignedIn (token, csrf, ac
            the cookie there and take it away; service.sign_out(token).
 Analyst:   service.datasets(actor) / dataset(actor, name) -> PublicDataset; synthetic(actor, name)
            -> Path; coefficients(actor, dataset, model) -> names a claim may use;
-           plan(actor, Ask) -> Plan; rehearse(actor, Ask, repetitions) -> RehearsalView;
-           submit(actor, Ask, key) -> JobView (key: any text of the form's own,
+           plan(actor, Question) -> Plan; rehearse(actor, Question, repetitions) -> RehearsalView;
+           submit(actor, Question, key) -> JobView (key: any text of the form's own,
            made when the form is shown, so that sending twice does not pay twice);
            job / jobs / cancel(actor, …) -> JobView; answer(actor, id) -> verification Answer
            (`.to_dict()`, `.sentences()`, and `reports.verification.charts(answer)` for the
@@ -31,10 +31,8 @@ already turns them into JSON for `/api` and, for anything else, calls `pages.ref
 status, message)`. Times are seconds of the epoch; amounts of ε are exact decimals as text.
 """
 
-import hashlib
 import json
 import threading
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +46,6 @@ from countwise.privacy.storage import reading
 from countwise.progress import silent
 from countwise.server import accounts, jobs
 from countwise.server.accounts import Actor
-from countwise.server.asks import Ask, read_ask
 from countwise.server.chances import chances
 from countwise.server.config import Config, Dataset
 from countwise.server.events import note
@@ -72,12 +69,14 @@ from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
 from countwise.verification.losses import loss_of
 from countwise.verification.planner import rehearse
+from countwise.verification.question import Question
 from countwise.verification.receipt import read_key, sign
 from countwise.verification.records import read_records
-from countwise.verification.request import Request
+from countwise.verification.request import Request, make_request
 
 MOST_REHEARSALS = 20
 LONGEST_KEY = 100
+Charged = dict[Account, str]
 
 
 class Service(OwnAccount):
@@ -130,9 +129,9 @@ class Service(OwnAccount):
         shown = [balance_view(each) for each in own]
         return shown + [each.budget for each in self.datasets(actor)]
 
-    def plan(self, actor: Actor, ask: Ask) -> Plan:
+    def plan(self, actor: Actor, question: Question) -> Plan:
         """What asking would cost and could tell; reads no confidential row, spends nothing."""
-        known, request, accounts_ = self._checked(actor, ask)
+        known, request, accounts_ = self._checked(actor, question)
         query = query_hash(request, dataset=known.name, version=known.version)
         with self.ledger.reading() as book:
             stored = book.connection.execute(
@@ -153,9 +152,9 @@ class Service(OwnAccount):
             border=request.border,
         )
 
-    def rehearse(self, actor: Actor, ask: Ask, repetitions: int = 1) -> RehearsalView:
+    def rehearse(self, actor: Actor, question: Question, repetitions: int = 1) -> RehearsalView:
         """The same claim, asked of the synthetic data; spends nothing."""
-        known, request, _ = self._checked(actor, ask)
+        known, request, _ = self._checked(actor, question)
         if not 1 <= repetitions <= MOST_REHEARSALS:
             raise InputError(f"repetitions are from 1 to {MOST_REHEARSALS}, got {repetitions}.")
         with self._rehearsing:
@@ -165,23 +164,19 @@ class Service(OwnAccount):
             repetitions=repetitions, verdicts=found.verdicts, answer=found.last.to_dict()
         )
 
-    def submit(self, actor: Actor, ask: Ask, key: str) -> JobView:
+    def submit(self, actor: Actor, question: Question, key: str) -> JobView:
         """Charge and queue a claim; the same key gives the same job and is never charged again."""
         actor.need("submit")
         if not 1 <= len(key) <= LONGEST_KEY or not key.isprintable():
             raise InputError(f"an idempotency key has 1 to {LONGEST_KEY} printable characters.")
-        known, request, accounts_ = self._checked(actor, ask)
-        asked = asdict(ask)
-        fingerprint = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        known, request, accounts_ = self._checked(actor, question)
         with self.ledger.writing() as book:
             job = jobs.enqueue(
                 book,
                 user=actor.name,
                 key=key,
-                fingerprint=fingerprint,
-                asked=asked,
+                question=question,
                 reading=reading_of(request),
-                dataset=known.name,
                 version=known.version,
                 query=query_hash(request, dataset=known.name, version=known.version),
                 loss=loss_of(request, dataset=known.name, version=known.version),
@@ -239,16 +234,16 @@ class Service(OwnAccount):
             raise NotThere("there is no such data set, or it is not open to you.")
         return self.config.datasets[name]
 
-    def _checked(self, actor: Actor, ask: Ask) -> tuple[Dataset, Request, dict[Account, str]]:
+    def _checked(self, actor: Actor, question: Question) -> tuple[Dataset, Request, Charged]:
         """The data set, the request and the accounts of what is asked; counts against the rate."""
-        known = self._dataset(actor, ask.dataset)
+        known = self._dataset(actor, question.dataset)
         accounts.limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)
-        charged: dict[Account, str] = {"user": actor.name, "dataset": known.name}
-        if ask.project:
-            if ask.project not in self.projects(actor):
+        charged: Charged = {"user": actor.name, "dataset": known.name}
+        if question.project:
+            if question.project not in self.projects(actor):
                 raise NotThere("there is no such project, or you are not in it.")
-            charged["project"] = ask.project
-        return known, read_ask(ask, known), charged
+            charged["project"] = question.project
+        return known, make_request(known.schema, question), charged
 
     def _job(self, actor: Actor, job: str) -> Any:
         actor.need("read")

@@ -1,17 +1,18 @@
 """What the server says beside what clients know (`verification.exchange`): fields of the API."""
 
 import dataclasses
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from countwise.privacy.ledger import Balance, Book, Entry
 from countwise.privacy.prices import in_epsilon, in_rho
-from countwise.server.asks import Ask, stored_ask
 from countwise.server.config import Dataset
 from countwise.server.jobs import BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
 from countwise.verification.exchange import Budget, Column
 from countwise.verification.exchange import Dataset as PublicDataset
+from countwise.verification.question import Question, read_question
 
 Status = Literal["queued", "running", "answered", "failed", "cancelled"]
 STATUS: dict[str, Status] = {
@@ -39,7 +40,7 @@ class JobView:
 
     id: str
     user: str
-    ask: Ask
+    ask: Question
     status: Status
     cost: str
     created: float
@@ -123,7 +124,7 @@ def job_view(row: Any) -> JobView:
     return JobView(
         id=row.id,
         user=row.user,
-        ask=stored_ask(row.asked),
+        ask=read_question(json.loads(row.asked)),
         status="cancelled" if row.cancelled else STATUS[row.state],
         cost=in_epsilon(row.micro),
         created=row.created,

@@ -5,6 +5,7 @@ import numpy as np
 from countwise.kernels.compilation import keep_in_memory
 from countwise.verification.answer import answer
 from countwise.verification.planner import Setting, power
+from countwise.verification.question import Question
 from countwise.verification.records import Records
 from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
@@ -47,10 +48,15 @@ def warm_up() -> None:
     records = Records(schema, rows, ids, 8 * np.arange(SIZE + 1))
     for mechanism in ("lattice", "laplace"):
         for model, claim, family in KINDS:
-            request = make_request(
-                schema, model=model, claim=claim, family=family, epsilon=2, partitions=20,
+            question = Question(
+                model=model,
+                claim=claim,
+                family=family,
+                epsilon=2,
+                partitions=20,
                 mechanism=mechanism,
-            )  # fmt: skip
+            )
+            request = make_request(schema, question)
             answer(verify(records, request), request).to_dict()
     setting = Setting(partitions=20, epsilon=request.epsilon, mechanism="lattice", alpha=np.ones(3))
     power(setting, distance=1, repetitions=10, rng=rng)

@@ -71,7 +71,7 @@ class Computer:
                 "data": str(known.data.absolute()),
                 "schema": str(known.schema_file.absolute()),
                 "table": known.table,
-                "ask": work.request,
+                "question": work.question.to_dict(),
                 "seconds": seconds,
                 "memory_mb": self.config.memory_mb,
                 "cpu_seconds": self.config.cpu_seconds,

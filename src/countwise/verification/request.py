@@ -25,6 +25,7 @@ from countwise.verification.formula import Model, parse_model
 from countwise.verification.grammar import Name
 from countwise.verification.partitions import LARGEST, most_rows
 from countwise.verification.quantities import Quantities
+from countwise.verification.question import Question
 from countwise.verification.rules import refuse_hopeless
 from countwise.verification.schema import Schema
 
@@ -62,37 +63,31 @@ class Request:
 
 def make_request(
     schema: Schema,
+    question: Question,
     *,
-    model: str,
-    claim: str,
-    epsilon: Number,
-    partitions: int = 50,
-    family: str = "ols",
-    mechanism: str = "lattice",
-    alpha: Sequence[float] = (1.0,),
     border: float | None = None,
     skewness: float | None = None,
 ) -> Request:
-    """A checked request.
+    """A question checked against a schema.
 
-    `alpha` is the prior, one number for each outcome or one for all. What a verdict about the whole
-    data relies on is a `border`, or a `skewness` (`countwise.verification.border`), else what the
-    schema states. All three are used after the noise.
+    Its `alpha` is the prior, one number for each outcome or one for all. What a verdict about the
+    whole data relies on is a `border`, or a `skewness` (`countwise.verification.border`), else what
+    the schema states. All three are used after the noise.
     """
-    kind = cast(Family, one_of(family, FAMILIES, what="family"))
-    spent = checked_epsilon(epsilon)
+    kind = cast(Family, one_of(question.family, FAMILIES, what="family"))
+    spent, partitions = checked_epsilon(question.epsilon), question.partitions
     check_partitions(partitions, schema.persons)
-    one_of(mechanism, mechanisms.MECHANISMS, what="mechanism")
-    parsed = parse_model(model, schema)
+    mechanism = one_of(question.mechanism, mechanisms.MECHANISMS, what="mechanism")
+    parsed = parse_model(question.model, schema)
     low, _ = bounds(parsed.response, schema, what="model")
     single = parsed.response.value if isinstance(parsed.response, Name) else None
     check_response(schema.columns[single] if single else None, low, family=kind)
     layout = design(parsed, schema)
-    stated = parse_claim(claim, Quantities(model=parsed, design=layout, schema=schema))
+    stated = parse_claim(question.claim, Quantities(model=parsed, design=layout, schema=schema))
     if mechanism == "binary" and stated.cuts:
         raise RequestError("the mechanism binary has two outcomes; a claim with cuts has more.")
     kinds = len(mechanisms.outcomes(stated.outcomes, mechanism=mechanism))
-    prior = checked_alpha(alpha, kinds)
+    prior = checked_alpha(question.alpha, kinds)
     refuse_hopeless(partitions=partitions, epsilon=spent, alpha=prior)
     if border is None and skewness is None:
         skewness = schema.skewness

@@ -9,15 +9,13 @@ from fastapi.responses import Response
 from countwise.errors import BudgetError, InputError
 from countwise.reports.verification import charts
 from countwise.server.accounts import Actor
-from countwise.server.asks import Ask
 from countwise.server.bodies import MaybeName, PathName
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.pages.claimform import (
+    EMPTY,
     FAMILIES,
-    FIELDS,
     MECHANISMS,
     ClaimForm,
-    fingerprint,
     form_of,
     read_form,
 )
@@ -25,6 +23,7 @@ from countwise.server.pages.shell import Posted, by_htmx, see, show, word
 from countwise.server.refusals import Conflict, NotThere, TooMany
 from countwise.server.service import Service
 from countwise.verification.answer import recompute
+from countwise.verification.question import Question
 
 router = APIRouter()
 REPETITIONS = ("1", "5", "20")
@@ -45,7 +44,7 @@ def ask_form(
     if like:
         form = form_of(service.job(actor, like).ask)
         return _page(request, service, actor, form, **_planned(service, actor, form))
-    form = ClaimForm(values=FIELDS | {"dataset": dataset})
+    form = ClaimForm(values=EMPTY | {"dataset": dataset})
     return _page(request, service, actor, form)
 
 
@@ -69,7 +68,7 @@ def rehearse(request: Request, service: Services, actor: Changing, posted: Poste
     form, repetitions = read_form(posted), word(posted, "repetitions")
     often = int(repetitions) if repetitions in REPETITIONS else 1
     try:
-        view = service.rehearse(actor, form.ask(), often)
+        view = service.rehearse(actor, form.question(), often)
     except REFUSED as problem:
         form = form.wrong(problem)
         return _page(request, service, actor, form, piece="ask_rehearsal.html")
@@ -91,11 +90,11 @@ def submit(request: Request, service: Services, actor: Changing, posted: Posted)
     form, status = read_form(posted), 422
     found: Mapping[str, Any] = {}
     try:
-        ask = form.ask()
-        if word(posted, "seen") != fingerprint(ask):
-            found = {"notice": CHANGED, **_plan(service, actor, ask)}
+        question = form.question()
+        if word(posted, "seen") != question.fingerprint:
+            found = {"notice": CHANGED, **_plan(service, actor, question)}
         else:
-            return see(f"/jobs/{service.submit(actor, ask, form.key).id}")
+            return see(f"/jobs/{service.submit(actor, question, form.key).id}")
     except REFUSED as problem:
         form = form.wrong(problem)
     except BudgetError:
@@ -114,14 +113,14 @@ def _planned(service: Service, actor: Actor, form: ClaimForm) -> dict[str, Any]:
         if given["model"]:
             found["coefficients"] = service.coefficients(actor, given["dataset"], given["model"])
         if form.begun:
-            found |= _plan(service, actor, form.ask())
+            found |= _plan(service, actor, form.question())
     except REFUSED as problem:
         found["form"] = form.wrong(problem)
     return found
 
 
-def _plan(service: Service, actor: Actor, ask: Ask) -> dict[str, Any]:
-    return {"plan": service.plan(actor, ask), "seen": fingerprint(ask)}
+def _plan(service: Service, actor: Actor, question: Question) -> dict[str, Any]:
+    return {"plan": service.plan(actor, question), "seen": question.fingerprint}
 
 
 def _page(

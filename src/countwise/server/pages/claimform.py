@@ -1,30 +1,17 @@
 """The form of a claim: what its fields hold, what is asked by them, what is wrong with them."""
 
-import hashlib
-import json
 import re
 import secrets
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from starlette.datastructures import FormData
 
 from countwise.errors import CountwiseError, InputError
-from countwise.server.asks import Ask
 from countwise.server.pages.shell import word
 from countwise.server.refusals import NotThere, TooMany
+from countwise.verification.question import Question
 
-FIELDS = {
-    "dataset": "",
-    "model": "",
-    "family": "ols",
-    "claim": "",
-    "epsilon": "1",
-    "partitions": "50",
-    "mechanism": "lattice",
-    "alpha": "1",
-    "project": "",
-}
 FAMILIES = {
     "ols": "Linear regression",
     "logistic": "Logistic regression (response 0 or 1)",
@@ -54,7 +41,7 @@ class ClaimForm:
         """Whether there is a claim to look at."""
         return bool(self.values["model"] and self.values["claim"])
 
-    def ask(self) -> Ask:
+    def question(self) -> Question:
         """What is asked; numbers that are none are refused."""
         given = self.values
         try:
@@ -67,7 +54,7 @@ class ClaimForm:
             alpha = ()
         if not alpha or not all(map(isfinite, alpha)):
             raise InputError("alpha must be a number, or several with commas, such as 1.")
-        return Ask(**given | {"partitions": partitions, "alpha": alpha})  # type: ignore[arg-type]
+        return Question(**given | {"partitions": partitions, "alpha": alpha})  # type: ignore[arg-type]
 
     def wrong(self, problem: CountwiseError) -> "ClaimForm":
         """The same with a message, beside the field it is about or above all of them."""
@@ -81,20 +68,18 @@ class ClaimForm:
 
 def read_form(form: FormData) -> ClaimForm:
     """The form that was sent."""
-    values = {name: word(form, name) for name in FIELDS}
+    values = {name: word(form, name) for name in EMPTY}
     key = word(form, "key", longest=100)
     return ClaimForm(values=values, key=key) if key else ClaimForm(values=values)
 
 
-def form_of(ask: Ask) -> ClaimForm:
-    """A new form filled in as an earlier one was."""
-    given = asdict(ask) | {"alpha": ", ".join(f"{each:g}" for each in ask.alpha)}
-    return ClaimForm(values={name: str(given[name]) for name in FIELDS})
+def form_of(question: Question) -> ClaimForm:
+    """A new form filled in as an earlier question was."""
+    values = {name: str(each) for name, each in vars(question).items()}
+    return ClaimForm(values=values | {"alpha": ", ".join(f"{each:g}" for each in question.alpha)})
 
 
-def fingerprint(ask: Ask) -> str:
-    """Two forms have the same one if they ask the same."""
-    return hashlib.sha256(json.dumps(asdict(ask), sort_keys=True).encode()).hexdigest()
+EMPTY = form_of(Question(model="", claim="", epsilon="1")).values
 
 
 def _field(problem: CountwiseError, text: str) -> str:
