@@ -18,9 +18,11 @@ from countwise.errors import TableError
 from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
+from countwise.tables.crossing import Crossing
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.workload import Workload
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -64,6 +66,14 @@ class Tabulation:
 def tabulate(records: str | Path, tabulation: Tabulation, *, engine: str = DEFAULT) -> Confidential:
     """The confidential table of records in a Parquet or CSV file, or in a table of an engine."""
     return Confidential(*_cells(records, tabulation, engine))
+
+
+def tabulate_across(
+    records: str | Path, tabulation: Tabulation, crossing: Crossing, *, engine: str = DEFAULT
+) -> Confidential[Workload]:
+    """The same for variables that cross; the tabulation's domain is that of the crossing."""
+    workload = crossing.workload
+    return Confidential(workload, crossing.ordered(_product(records, tabulation, engine)))
 
 
 def write_confidential_cells(
@@ -115,7 +125,12 @@ def _mark(file: Path, name: str) -> str | None:
 
 def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
-    product = np.zeros(domain.size, dtype=np.int64)
+    return domain.hierarchy, _product(records, tabulation, engine)[domain.order]
+
+
+def _product(records: str | Path, tabulation: Tabulation, engine: str) -> IntArray:
+    """The true count of every cell, in the order of the domain's product."""
+    product = np.zeros(tabulation.domain.size, dtype=np.int64)
     count_records(
         records,
         tabulation,
@@ -123,7 +138,7 @@ def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hi
         key=fresh_key(),
         add=lambda cells, rows: np.add.at(product, cells, rows),
     )
-    return domain.hierarchy, product[domain.order]
+    return product
 
 
 def count_records(
