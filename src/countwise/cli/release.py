@@ -21,13 +21,14 @@ from countwise.cli.tabulate import plan_tabulation
 from countwise.errors import PlanError, TableError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
-from countwise.release.document import MOST_CSV, Release
+from countwise.release.document import Release
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.folder import refuse_existing
 from countwise.release.losses import loss_of
 from countwise.release.payment import in_memory
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
+from countwise.release.publication import MOST_CSV
 from countwise.release.run import release as make_release
 from countwise.release.streamed import Streamed
 from countwise.tables.cut import PIECE

@@ -1,32 +1,57 @@
 """A release from a confidential table and a plan."""
 
+from typing import cast, overload
+
 import numpy as np
 
 from countwise.adjust.auto import adjusted
 from countwise.arrays import frozen
+from countwise.margins.measurement import Measurement
+from countwise.margins.whole import Method, whole_cells
 from countwise.privacy import entropy
+from countwise.privacy.measurements import Measurements
 from countwise.progress import Tell, silent
+from countwise.release.budget import Budget
+from countwise.release.crossed_release import CrossedRelease, check_margins
 from countwise.release.document import Release, check_counts
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
-from countwise.release.ranges import ranges_of
+from countwise.release.ranges import crossed_ranges, ranges_of
 from countwise.tables.confidential import Confidential
+from countwise.tables.workload import Workload
 
 
-def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
+@overload
+def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release: ...
+@overload
+def release(
+    table: Confidential[Workload], plan: Plan, *, tell: Tell = silent
+) -> CrossedRelease: ...
+def release(
+    table: Confidential | Confidential[Workload], plan: Plan, *, tell: Tell = silent
+) -> Release | CrossedRelease:
     """Measure the table with the plan's noise and adjust the result."""
-    plan = plan.settled(table.hierarchy)
-    refuse_infeasible(plan, table.hierarchy)
-    budget = plan.budget(table.hierarchy)
+    plan = plan.settled(table.space)
+    refuse_infeasible(plan, table.space)
+    budget = plan.budget(table.space)
     tell("drawing noise")
-    measurements = measure(table, budget, noise=plan.noise)
+    measured = measure(table, budget, noise=plan.noise)
     tell("making counts add up")
-    tie_key = entropy.word() if plan.ties == "random" else None
     # The adjustment's own randomness protects no one: it is keyed afresh, not seeded.
     rng = np.random.default_rng([entropy.word() for _ in range(4)])
+    if isinstance(measured, Measurements):
+        return _tree(plan, budget, measured, rng, tell)
+    assert isinstance(table.space, Workload)
+    return _tables(plan, budget, plan.workload(table.space), measured, rng, tell)
+
+
+def _tree(
+    plan: Plan, budget: Budget, measurements: Measurements, rng: np.random.Generator, tell: Tell
+) -> Release:
+    tie_key = entropy.word() if plan.ties == "random" else None
     made = adjusted(plan.adjustment(tie_key=tie_key, rng=rng), [measurements])
-    check_counts(table.hierarchy, made.counts)
+    check_counts(measurements.hierarchy, made.counts)
     tell("finding ranges")
     return Release(
         plan=plan,
@@ -38,4 +63,30 @@ def release(table: Confidential, plan: Plan, *, tell: Tell = silent) -> Release:
         reason=made.reason,
         prior=made.prior,
         ranges=ranges_of(measurements),
+    )
+
+
+def _tables(
+    plan: Plan,
+    budget: Budget,
+    workload: Workload,
+    measurements: tuple[Measurement, ...],
+    rng: np.random.Generator,
+    tell: Tell,
+) -> CrossedRelease:
+    """Every published margin as a sum of the same whole cells."""
+    method = cast(Method, plan.adjust)
+    made = whole_cells(workload, measurements, method=method, rng=rng)
+    counts = tuple(frozen(workload.sums(made.cells, each)) for each in workload.margins)
+    check_margins(workload, counts)
+    tell("finding ranges")
+    return CrossedRelease(
+        plan=plan,
+        budget=budget,
+        workload=workload,
+        measurements=measurements,
+        counts=counts,
+        method=made.method,
+        reason=made.reason,
+        ranges=crossed_ranges(workload, measurements),
     )

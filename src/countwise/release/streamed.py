@@ -21,13 +21,14 @@ from countwise.errors import CountwiseError, InputError, PlanError
 from countwise.privacy import entropy
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
-from countwise.release.certificate import certificate
-from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
+from countwise.release.certificate import certificate, exact_nodes
+from countwise.release.document import Release
 from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
 from countwise.release.margins import noise_in_words
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.plan import FITTED, Plan
+from countwise.release.publication import MOST_CSV, checksum
 from countwise.release.ranges import METHODS, Ranges
 from countwise.release.runners import Named, Runner, in_threads
 from countwise.release.sources import Source
@@ -258,14 +259,14 @@ def _describe(work: Work, reason: str, manifest: dict[str, Any], out: Path) -> N
     page = certificate(
         work.plan,
         work.budget,
-        work.top_measurements(),
-        (),
+        size=sum(work.sizes()),
+        exact=exact_nodes(work.budget, work.cut.top),
         noise=noise_in_words(work.budget, work.cut.top),
         moved=work.moved(),
         method=work.method,
         reason=reason,
         ranges=METHODS[False],
         version=version("countwise"),
-        format=str(FORMAT),
+        format=str(Release.FORMAT),
     )
     (out / "certificate.html").write_text(page, encoding="utf-8")

@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from html.parser import HTMLParser
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from countwise.errors import InputError, ReleaseError
-from countwise.release.certificate import certificate
-from countwise.release.document import FORMAT, Release
+from countwise.release.document import Release
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet, the limit of the file format."""
@@ -40,20 +38,8 @@ def write_workbook(release: Release, path: Path) -> None:
 
 def certificate_lines(release: Release) -> list[Line]:
     """The certificate's page as lines of cells, each with whether it is a heading."""
-    page = certificate(
-        release.plan,
-        release.budget,
-        release.measurements,
-        release.counts,
-        noise=release.noise_within,
-        method=release.method,
-        reason=release.reason,
-        ranges=release.ranges_in_brief,
-        version=version("countwise"),
-        format=str(FORMAT),
-    )
     reader = _Lines()
-    reader.feed(page)
+    reader.feed(release.certificate())
     return reader.lines
 
 

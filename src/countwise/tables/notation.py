@@ -85,6 +85,12 @@ def margin_of(text: str, names: Names) -> Margin:
     return margins_of(text.replace("*", ":"), names)[-1]
 
 
+def name_of(margin: Margin, names: Names) -> str:
+    """A margin as it is written: the levels it crosses, or the word for the grand total."""
+    pairs = zip(names.values(), margin.levels, strict=True)
+    return "*".join(levels[level - 1] for levels, level in pairs if level) or ROOT
+
+
 def wanted(tables: Sequence[str], names: Names) -> list[tuple[Margin, ...]]:
     """For each wish the margins that those before it did not name; the default for no wish.
 
@@ -186,7 +192,7 @@ class _Reader:
         known = [*dict.fromkeys((*self.names, *(lv for own in self.names.values() for lv in own)))]
         near = get_close_matches(word, known, n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
-        self.refuse(f"there is no level {word!r}. {hint}", stop="")
+        raise TableError(f"table {self.text!r}: there is no level {word!r}. {hint}")
 
     def end(self) -> None:
         if self.next == ")":
@@ -194,8 +200,8 @@ class _Reader:
         if self.next:
             self.refuse(f"a sign is missing before {self.next!r}")
 
-    def refuse(self, why: str, *, stop: str = ".") -> NoReturn:
-        raise TableError(f"table {self.text!r}: {why}{stop}")
+    def refuse(self, why: str) -> NoReturn:
+        raise TableError(f"table {self.text!r}: {why}.")
 
 
 def _cross(left: list[tuple[int, ...]], right: list[tuple[int, ...]]) -> list[tuple[int, ...]]:

@@ -98,7 +98,7 @@ def _crossed_counts(
     loader: Loader | None,
 ) -> tuple[Workload, IntArray]:
     """The cells of variables that cross, and their counts."""
-    from countwise.tables.crossing import (
+    from countwise.tables.crossed_cells import (
         listed_crossing,
         places_in,
         read_crossing,

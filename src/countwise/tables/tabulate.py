@@ -18,7 +18,7 @@ from countwise.errors import TableError
 from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
-from countwise.tables.crossing import Crossing
+from countwise.tables.crossed_cells import Crossing
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
 from countwise.tables.hierarchy import Hierarchy

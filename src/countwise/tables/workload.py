@@ -176,9 +176,10 @@ def _too_many_cells(workload: Workload) -> str:
         cells = workload.cells // variable.leaves * variable.sizes[-2]
         if cells <= MOST_CELLS:
             fitting.append(f"without {variable.levels[-1]} there are {cells:,}")
+    ways = ", ".join(fitting) or "more than one level has to go"
     return (
         f"the variables cross to {workload.cells:,} cells, and the most is {MOST_CELLS:,}. To fix, "
-        f"leave out a variable or its finest level: {', '.join(fitting) or 'more than one of them'}."
+        f"leave out a variable or its finest level: {ways}."
     )
 
 
