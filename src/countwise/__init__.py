@@ -8,7 +8,9 @@ adjusted into a release, and a release is what inference starts from. Nothing af
 from countwise.errors import BudgetError, CountwiseError, InputError
 from countwise.inference.printed import infer_counts
 from countwise.inference.routes import infer, infer_measurements
-from countwise.release.document import Release, read_release
+from countwise.release.crossed_release import CrossedRelease
+from countwise.release.crossed_release import read_published as read_release
+from countwise.release.document import Release
 from countwise.release.plan import Plan, read_plan
 from countwise.release.run import release
 from countwise.tables.reading import read_counts, read_domain
@@ -16,6 +18,7 @@ from countwise.tables.reading import read_counts, read_domain
 __all__ = [
     "BudgetError",
     "CountwiseError",
+    "CrossedRelease",
     "InputError",
     "Plan",
     "Release",

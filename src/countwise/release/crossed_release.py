@@ -129,8 +129,8 @@ def check_margins(
             )
     for one, other in _compared(workload):
         shared = Margin(tuple(map(min, one.levels, other.levels)))
-        sums = (workload.sums(tables[each], shared, of=each) for each in (one, other))
-        if not np.array_equal(*sums):
+        left, right = (workload.sums(tables[each], shared, of=each) for each in (one, other))
+        if not np.array_equal(left, right):
             raise error(
                 f"tables {workload.name(one)!r} and {workload.name(other)!r} do not have the same "
                 f"sums by {workload.name(shared)}."

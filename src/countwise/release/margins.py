@@ -1,8 +1,5 @@
 """What the noise of each level stays within in 95 of 100 cases, known from the plan alone."""
 
-from collections.abc import Sequence
-
-from countwise.privacy.laws import IntegerLaw
 from countwise.release.budget import Budget
 from countwise.sumproduct.jointnoise import joint_law
 from countwise.tables.hierarchy import Hierarchy
@@ -13,9 +10,9 @@ def noise_margins(budget: Budget, hierarchy: Hierarchy | None) -> list[int] | No
 
     None of joint noise on a tree that is too large to compute it.
     """
-    laws: Sequence[IntegerLaw] | None = budget.laws
-    if budget.joint and hierarchy is not None:
-        laws = joint_law(hierarchy, budget.laws, budget.exact)
+    if not budget.joint or hierarchy is None:
+        return [each.margin(0.95) for each in budget.laws]
+    laws = joint_law(hierarchy, budget.laws, budget.exact)
     return None if laws is None else [each.margin(0.95) for each in laws]
 
 
