@@ -12,6 +12,7 @@ from countwise.errors import TableError
 from countwise.privacy.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
+from countwise.tables.crossed_cells import Crossing, read_crossing
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
 from countwise.tables.tabulate import Tabulation, write_confidential_cells
@@ -118,6 +119,23 @@ def make_tabulation(
         raise TableError(NO_DOMAIN)
     return Tabulation(
         domain=read_domain_file(domain, by=by), person=person or None, rows=rows, outside=outside
+    )
+
+
+def plan_crossing(plan: Plan, domain: Path | None) -> Crossing:
+    """The cells that the records of a plan with several variables are counted into."""
+    if domain is None:
+        raise TableError(NO_DOMAIN)
+    return read_crossing(domain, plan.variables)
+
+
+def crossed_tabulation(plan: Plan, crossing: Crossing) -> Tabulation:
+    """How these records are counted."""
+    return Tabulation(
+        domain=crossing.domain,
+        person=plan.person or None,
+        rows=plan.rows,
+        outside=plan.outside,
     )
 
 

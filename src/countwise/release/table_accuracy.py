@@ -1,6 +1,8 @@
 """How near to the truth each published table will be, from the plan and public shapes alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, fsum, log
 
 from countwise.margins.variances import variances
 from countwise.release.budget import Budget
@@ -41,3 +43,9 @@ def table_accuracy(workload: Workload, budget: Budget) -> list[TableAccuracy]:
         )
         for margin in workload.margins
     ]
+
+
+def overall(accuracy: Sequence[TableAccuracy]) -> float:
+    """The geometric mean over tables with noise of what their errors stay within."""
+    fitted = [each.fitted for each in accuracy if each.fitted > 0]
+    return exp(fsum(map(log, fitted)) / len(fitted)) if fitted else 0.0

@@ -57,6 +57,17 @@ def read_counts(
     cells_are_public: bool | None = None,
     loader: Loader | None = None,
 ) -> Confidential[Workload]: ...
+@overload
+def read_counts(
+    path: str | Path,
+    *,
+    by: Sequence[str],
+    count: str,
+    across: Across | None,
+    domain: str | Path | None = None,
+    cells_are_public: bool | None = None,
+    loader: Loader | None = None,
+) -> Confidential | Confidential[Workload]: ...
 def read_counts(
     path: str | Path,
     *,
