@@ -37,20 +37,26 @@ class Variances:
 
         From the margins with noise.
         """
-        return self._sums({q: 1 / each for q, each in self.noise.items() if each > 0})
+        sums = np.zeros(self._shape)
+        for margin, variance in self.noise.items():
+            if variance > 0:
+                level, levels = self.crossing.split(margin)
+                sums[level] += self.crossing.gains(levels) / variance
+        return sums
 
     @cached_property
     def known(self) -> FloatArray:
-        """The same from the margins known exactly, as if their noise had variance 1."""
-        return self._sums({q: 1.0 for q, each in self.noise.items() if each == 0})
-
-    def _sums(self, weights: Mapping[Margin, float]) -> FloatArray:
-        shape = (len(self.crossing.variable.sizes), *(len(a.gains) for a in self.crossing.axes))
-        sums = np.zeros(shape)
-        for margin, weight in weights.items():
-            level, levels = self.crossing.split(margin)
-            sums[level] += weight * self.crossing.gains(levels)
+        """How many margins known exactly have each combination of parts, in the same places."""
+        sums = np.zeros(self._shape)
+        for margin, variance in self.noise.items():
+            if variance == 0:
+                level, levels = self.crossing.split(margin)
+                sums[level] += self.crossing.gains(levels) > 0
         return sums
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return len(self.crossing.variable.sizes), *(len(axis.gains) for axis in self.crossing.axes)
 
     @cached_property
     def weights(self) -> Weights:
