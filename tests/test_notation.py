@@ -160,7 +160,9 @@ def test_more_counts_than_can_be_held_name_what_would_fit(monkeypatch: pytest.Mo
     assert small.cells == 80
     with pytest.raises(TableError, match=r"105 counts together.*leave out a2\*b1\*c1: the others"):
         Workload(variables=variables, margins=(*small.margins, small.finest))
-    with pytest.raises(TableError, match=r"160 cells, and the most is 100.*without a2 there are 48"):
+    with pytest.raises(
+        TableError, match=r"160 cells, and the most is 100.*without a2 there are 48"
+    ):
         Workload(variables=(*variables[:2], flat("c", 2)))
 
 

@@ -201,13 +201,17 @@ class Plan:
 
     def workload(self, cells: Workload) -> Workload:
         """The variables of a table with the margins that are to be published."""
-        if self.variables != cells.names:
+        if list(self.variables.values()) != list(cells.names.values()):
+            ours = f"variables {in_words(self.variables)}" if self.across else "levels of one tree"
             raise PlanError(
-                f"the plan is for the variables {in_words(self.variables)}, the table has "
-                f"{in_words(cells.names)}."
+                f"the plan is for the {ours}, the table has {in_words(cells.names)}."
             )
-        found = wanted([each.by for each in self.wishes], cells.names)
-        return replace(cells, margins=tuple(margin for new in found for margin in new))
+        found = wanted([each.by for each in self.wishes], self.variables)
+        pairs = zip(cells.variables, self.variables, strict=True)
+        return Workload(
+            variables=tuple(replace(each, name=name) for each, name in pairs),
+            margins=tuple(margin for new in found for margin in new),
+        )
 
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
