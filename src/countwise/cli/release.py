@@ -19,7 +19,7 @@ from countwise.cli.charging import (
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large import large_source, release_large
 from countwise.cli.table_margins import print_tables
-from countwise.cli.tabulate import crossed_tabulation, plan_crossing, plan_tabulation
+from countwise.cli.tabulate import plan_crossing, plan_tabulation
 from countwise.errors import PlanError, TableError
 from countwise.privacy.epsilon import written
 from countwise.release.budget import counts_in_words
@@ -194,7 +194,7 @@ def counting(
         return lambda records: tabulate(records, tabulation, engine=engine)
     crossing = plan_crossing(plan, domain)
     refuse_infeasible(plan, crossing.workload)
-    crossed = crossed_tabulation(plan, crossing)
+    crossed = plan_tabulation(plan, domain, crossing=crossing)
     return lambda records: tabulate_across(records, crossed, crossing, engine=engine)
 
 

@@ -203,9 +203,7 @@ class Plan:
         """The variables of a table with the margins that are to be published."""
         if list(self.variables.values()) != list(cells.names.values()):
             ours = f"variables {in_words(self.variables)}" if self.across else "levels of one tree"
-            raise PlanError(
-                f"the plan is for the {ours}, the table has {in_words(cells.names)}."
-            )
+            raise PlanError(f"the plan is for the {ours}, the table has {in_words(cells.names)}.")
         found = wanted([each.by for each in self.wishes], self.variables)
         pairs = zip(cells.variables, self.variables, strict=True)
         return Workload(

@@ -81,26 +81,33 @@ def write_confidential_cells(
     records: str | Path,
     tabulation: Tabulation,
     *,
+    crossing: Crossing | None = None,
     engine: str = DEFAULT,
     dataset: str | None = None,
-) -> Hierarchy:
+) -> Hierarchy | Workload:
     """Write the TRUE count of every cell to a CSV or Parquet file only this user can read.
 
     The file is as confidential as the records. It is for stewards who tabulate in one place and
     release in another; `tabulate` keeps the counts in memory. A Parquet file carries the bound of a
     person's rows, and the data set of a ledger that its release must charge.
     """
-    hierarchy, cells = _cells(records, tabulation, engine)
-    frame = hierarchy.frame(len(hierarchy.by), count=cells).drop("level")
+    space: Hierarchy | Workload
+    if crossing is None:
+        space, cells = _cells(records, tabulation, engine)
+        frame = space.frame(len(space.by), count=cells).drop("level")
+    else:
+        space = crossing.workload
+        cells = crossing.ordered(_product(records, tabulation, engine))
+        frame = space.frame(space.finest, count=cells).drop("level")
     file.touch(mode=0o600)
     if file.suffix.lower() == ".csv":
         frame.write_csv(file)
     else:
         bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
         whose = {} if dataset is None else {DATASET: dataset}
-        labels = pl.col(hierarchy.by).cast(pl.String)
+        labels = pl.col(space.by).cast(pl.String)
         frame.with_columns(labels).write_parquet(file, metadata=bound | whose)
-    return hierarchy
+    return space
 
 
 def counted_rows(file: Path) -> int | None:

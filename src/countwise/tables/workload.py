@@ -157,7 +157,7 @@ class Workload:
 
     def frame(self, margin: Margin, **values: npt.NDArray[Any]) -> pl.DataFrame:
         """One row a count of a margin: level columns, the table's name as `level`, the values."""
-        names = list(dict.fromkeys(self.name(each) for each in self.margins))
+        names = list(dict.fromkeys(self.name(each) for each in (*self.margins, margin)))
         kind = pl.Enum(names)
         level = pl.Series("level", [self.name(margin)], dtype=kind)
         return pl.DataFrame(
