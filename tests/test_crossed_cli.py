@@ -190,9 +190,7 @@ def test_rows_that_are_no_cells_are_refused(cells: Path) -> None:
             "--out", cells.parent / "r")  # fmt: skip
 
 
-def test_income_by_five_variables(
-    income_cells: tuple[Hierarchy, IntArray], tmp_path: Path
-) -> None:
+def test_income_by_five_variables(income_cells: tuple[Hierarchy, IntArray], tmp_path: Path) -> None:
     """16,800 cells, every table of up to three variables of them, by command."""
     hierarchy, counts = income_cells
     file = tmp_path / "income.csv"

@@ -9,7 +9,7 @@ from countwise.errors import PlanError
 from countwise.margins.leastsquares import fit
 from countwise.margins.measurement import Measurement
 from countwise.margins.variances import variances
-from countwise.privacy.laws import DiscreteGaussian
+from countwise.noise.laws import DiscreteGaussian
 from countwise.tables.workload import Margin, Workload
 from crossings import (
     Dense,

@@ -12,7 +12,7 @@ import pytest
 
 import countwise as cw
 from countwise.errors import CountwiseError, InputError, ReleaseError, TableError
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise.laws import IntegerLaw
 from countwise.release import measure as boundary
 from countwise.release.crossed_release import CrossedRelease, check_margins
 from countwise.tables.confidential import Confidential

@@ -13,10 +13,10 @@ from scipy.stats import chisquare
 import countwise as cw
 from cases import flat, tree
 from countwise.errors import PlanError, TableError
-from countwise.inference.sampled import Sampled
-from countwise.privacy.joint import joint_noise
-from countwise.privacy.laws import Exact, Geometric
-from countwise.privacy.sampling import sample, sample_magnitude
+from countwise.inference.sampled_posterior import Sampled
+from countwise.noise.joint import joint_noise
+from countwise.noise.laws import Exact, Geometric
+from countwise.noise.sampling import sample, sample_magnitude
 from countwise.release.document import check_counts, read_release
 from countwise.release.plan import ADJUSTMENTS, Plan, read_plan
 from countwise.tables.confidential import Confidential

@@ -10,15 +10,15 @@ import pytest
 import countwise as cw
 from cases import flat, tree
 from countwise.adjust import leastsquares
-from countwise.privacy.joint import _Trials, expected_draws
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sampling import sample
+from countwise.noise.joint import _Trials, expected_draws
+from countwise.noise.laws import Geometric
+from countwise.noise.sampling import sample
 from countwise.release.plan import Plan
 from countwise.release.split import LEAST_SHARE, VARIANCES, best_shares, fitted_variances
-from countwise.risk.margins import level_margins
+from countwise.risk.promised_margins import level_margins
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy, Shape, build
+from countwise.tables.measurements import Measurements
 
 
 def dense_variances(hierarchy: Hierarchy, noise: list[float]) -> list[float]:

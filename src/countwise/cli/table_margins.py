@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from countwise.cli.console import out, print_table
-from countwise.privacy.epsilon import written
+from countwise.noise.numbers import written
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise

@@ -9,8 +9,8 @@ import polars as pl
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.combinations import Combination
 from countwise.inference.draws import Draws
-from countwise.inference.judgement import Probability
-from countwise.inference.names import find, level_names, path_name
+from countwise.inference.node_names import find, level_names, path_name
+from countwise.inference.statement_probabilities import Probability
 from countwise.progress import Tell, silent
 from countwise.sumproduct.summaries import Law, Summaries
 from countwise.tables.hierarchy import Hierarchy

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from countwise.noise.laws import Exact
+from countwise.noise.numbers import written
 from countwise.pages.page import render
-from countwise.privacy.epsilon import written
-from countwise.privacy.laws import Exact
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise

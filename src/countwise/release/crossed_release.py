@@ -16,6 +16,7 @@ from countwise.errors import CountwiseError, ReleaseError
 from countwise.margins.measurement import Measurement
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate
+from countwise.release.count_ranges import Ranges
 from countwise.release.document import (
     Release,
     read_any_manifest,
@@ -23,10 +24,9 @@ from countwise.release.document import (
     read_release,
     refuse_changed,
 )
-from countwise.release.margins import noise_in_words
+from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
 from countwise.release.publication import Publication, noise_facts
-from countwise.release.ranges import Ranges
 from countwise.release.table_accuracy import TableAccuracy, table_accuracy
 from countwise.tables.notation import Names, margin_of
 from countwise.tables.variable import Variable, make_variable

@@ -12,20 +12,20 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from countwise.adjust.fitted import Fitted, SharePrior, read_fitted
+from countwise.adjust.fitted_priors import Fitted, SharePrior, read_fitted
 from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
-from countwise.privacy.laws import LAWS
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sensitivity import level_moves
+from countwise.noise.laws import LAWS
+from countwise.noise.sensitivity import level_moves
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate, exact_nodes
-from countwise.release.margins import noise_in_words
+from countwise.release.count_ranges import METHODS, Ranges
+from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
 from countwise.release.publication import Publication, checksum, noise_facts
-from countwise.release.ranges import METHODS, Ranges
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
+from countwise.tables.measurements import Measurements
 
 ALWAYS = ("privacy", "adjustment", "plan", "checksums")
 CONTENTS = {1: ("by", "levels", *ALWAYS), 2: ("variables", "margins", "measured", *ALWAYS)}

@@ -6,12 +6,12 @@ import numpy as np
 
 from countwise.arrays import IntArray, frozen
 from countwise.margins.measurement import Measurement
-from countwise.privacy import opendp_backend, sampling
-from countwise.privacy.joint import joint_noise
-from countwise.privacy.measurements import Measurements
+from countwise.noise import opendp_backend, sampling
+from countwise.noise.joint import joint_noise
 from countwise.release.budget import Budget
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 from countwise.tables.notation import margin_of
 from countwise.tables.workload import Workload
 

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import polars as pl
 
 from countwise.arrays import IntArray
-from countwise.privacy.epsilon import written
-from countwise.privacy.zcdp import DELTA, epsilon_at
+from countwise.noise.numbers import written
+from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
+from countwise.release.count_ranges import METHODS, Ranges
 from countwise.release.folder import completed, whole
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
-from countwise.release.ranges import METHODS, Ranges
 
 TABLES = ("counts.csv", "counts.parquet", "measurements.parquet")
 MOST_CSV = 20_000_000

@@ -8,17 +8,17 @@ from countwise.adjust.auto import adjusted
 from countwise.arrays import frozen
 from countwise.margins.measurement import Measurement
 from countwise.margins.whole import Method, whole_cells
-from countwise.privacy import entropy
-from countwise.privacy.measurements import Measurements
+from countwise.noise import entropy
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
+from countwise.release.count_ranges import crossed_ranges, ranges_of
 from countwise.release.crossed_release import CrossedRelease, check_margins
 from countwise.release.document import Release, check_counts
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
-from countwise.release.ranges import crossed_ranges, ranges_of
 from countwise.tables.confidential import Confidential
+from countwise.tables.measurements import Measurements
 from countwise.tables.workload import Workload
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from countwise.errors import PlanError
-from countwise.privacy.epsilon import exact, one_of, written
+from countwise.noise.numbers import exact, one_of, written
 from countwise.tables.notation import Names, margin_of
 from countwise.tables.workload import Margin, Workload
 

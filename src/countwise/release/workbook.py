@@ -38,7 +38,7 @@ def write_workbook(release: Release, path: Path) -> None:
 
 def certificate_lines(release: Release) -> list[Line]:
     """The certificate's page as lines of cells, each with whether it is a heading."""
-    reader = _Lines()
+    reader = _PageLines()
     reader.feed(release.certificate())
     return reader.lines
 
@@ -74,7 +74,7 @@ def _write_counts(book: Any, release: Release) -> None:
     sheet.autofilter(0, 0, len(table), len(table.columns) - 1)
 
 
-class _Lines(HTMLParser):
+class _PageLines(HTMLParser):
     """Headings, paragraphs and table rows of a page, in order, as lines of plain cells."""
 
     def __init__(self) -> None:

@@ -8,12 +8,12 @@ import numpy as np
 
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.joint import joint_noise
-from countwise.privacy.laws import IntegerLaw
-from countwise.privacy.measurements import Measurements
+from countwise.noise.joint import joint_noise
+from countwise.noise.laws import IntegerLaw
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.laws import IntegerLaw
-from countwise.sumproduct.noise import Noise, reach
+from countwise.noise.laws import IntegerLaw
+from countwise.sumproduct.node_noise import Noise, reach
 
 How = Literal["noisy", "clipped", "redrawn"]
 

@@ -9,8 +9,8 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import SAME, highest
-from countwise.privacy.epsilon import one_of
-from countwise.sumproduct.laws import Laws
+from countwise.noise.numbers import one_of
+from countwise.sumproduct.count_laws import Laws
 
 Interval = Literal["highest", "central"]
 INTERVALS = ("highest", "central")

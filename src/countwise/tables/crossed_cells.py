@@ -17,7 +17,7 @@ from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.domain import Domain, factor_of
 from countwise.tables.domainfile import read_domain_file
-from countwise.tables.files import Source, load
+from countwise.tables.files import TableFile, load
 from countwise.tables.notation import Names, check_names, read_variables
 from countwise.tables.rowchecks import refuse_bad_labels
 from countwise.tables.variable import Variable
@@ -90,7 +90,7 @@ def read_crossing(path: str | Path, names: Names) -> Crossing:
     return listed_crossing(source, names)
 
 
-def listed_crossing(source: Source, names: Names) -> Crossing:
+def listed_crossing(source: TableFile, names: Names) -> Crossing:
     """The crossing of all categories that the rows of a table have, variable by variable."""
     factors = tuple(
         factor_of(source.frame.select(levels).unique(maintain_order=True))

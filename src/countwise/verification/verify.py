@@ -16,7 +16,7 @@ from countwise.progress import Tell, silent
 from countwise.verification.arithmetic import values
 from countwise.verification.claims import FitsOf, sides
 from countwise.verification.fits import Fits, fit
-from countwise.verification.mechanisms import measure
+from countwise.verification.outcome_noise import measure
 from countwise.verification.partitions import LARGEST, assign, fresh_key, persons, within
 from countwise.verification.quantities import Periods
 from countwise.verification.records import Records
