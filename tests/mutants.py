@@ -420,7 +420,7 @@ RECORDS = (
 
 LEDGER = (
     *_mutants(
-        "privacy",
+        "ledger",
         ("tests/test_ledger.py::test_micro_rounds_up",),
         (
             "a charge rounded down",
@@ -429,7 +429,7 @@ LEDGER = (
         ),
     ),
     *_mutants(
-        "privacy",
+        "ledger",
         ("tests/test_ledger.py",),
         (
             "entries not chained",

@@ -41,7 +41,7 @@ def test_only_the_boundary_reveals() -> None:
 
 
 def test_no_seed_near_privacy_noise() -> None:
-    for path in [*(SOURCE / "privacy").glob("*.py"), SOURCE / "release" / "measure.py"]:
+    for path in [*(SOURCE / "noise").glob("*.py"), SOURCE / "release" / "measure.py"]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.arg):
                 assert not re.search("seed|rng|random", node.arg), f"{path}: {node.arg}"

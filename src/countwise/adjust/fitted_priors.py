@@ -21,7 +21,7 @@ from countwise.tables.hierarchy import Hierarchy
 FORMAT = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PooledPrior(Independent):
     """A fitted distribution for each pool of cells; `members` says which pool a cell is in."""
 
@@ -60,7 +60,7 @@ class PooledPrior(Independent):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SharePrior(Independent):
     """What is expected of each cell, as a grade, and how its pool scatters around that."""
 

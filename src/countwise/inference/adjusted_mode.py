@@ -21,7 +21,7 @@ from countwise.sumproduct.tree import Solved
 FAR = 5.0  # standard deviations within which a count of a parent is given its best children
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Best:
     """The children of a parent at their best: log weight and row of children by count from low."""
 

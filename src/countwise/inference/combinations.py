@@ -43,7 +43,7 @@ class Combination:
         return sum(self.counts)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Siblings:
     """The joint law of children that are a mixture of steps; `coupling` holds of their sum."""
 

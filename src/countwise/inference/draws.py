@@ -13,7 +13,7 @@ from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.adjusted_counts import AdjustedTies
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Draws:
     """``levels[d]`` has one row a draw and one column a node; children add up to parents."""
 

@@ -19,7 +19,7 @@ MOST_PAIRS = 2e8
 Node = tuple[int, int]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PairLaw:
     """P(first = lows[0] + i, second = lows[1] + j) = chances[i, j]."""
 

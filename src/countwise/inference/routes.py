@@ -12,6 +12,7 @@ from countwise.errors import InputError
 from countwise.inference.exact_posterior import Computed
 from countwise.inference.posterior import Posterior
 from countwise.inference.prior_free_posterior import PriorFree
+from countwise.inference.sampled_posterior import sample
 from countwise.noise.numbers import one_of
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts, read_release
@@ -25,7 +26,6 @@ from countwise.withheld.counts_only import (
     Published,
     exact_route,
     making,
-    sample,
     takes_minutes,
 )
 from countwise.withheld.release_models import Known

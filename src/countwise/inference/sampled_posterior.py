@@ -17,12 +17,17 @@ from countwise.inference.statement_probabilities import Probability, estimate, e
 from countwise.inference.statements import parse, parse_linear
 from countwise.progress import Tell, silent
 from countwise.sumproduct.count_laws import Laws, joined
+from countwise.sumproduct.node_noise import Noise, reach
+from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.gibbs import Chains
+from countwise.withheld.gibbs import Chains, Making, run
+
+CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
+ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Sampled(Posterior):
     """As `Posterior`, from chains; errors count effective draws."""
 
@@ -115,3 +120,36 @@ def _frequencies(values: IntArray) -> Laws:
     low = int(values.min())
     counts = np.bincount(values - low) / len(values)
     return Laws(lows=np.array([low]), offsets=np.array([0, len(counts)]), values=counts)
+
+
+def sample(
+    hierarchy: Hierarchy,
+    noise: tuple[Noise, ...],
+    making: Making,
+    prior: Prior,
+    *,
+    released: tuple[IntArray, ...] | None,
+    route: str,
+    cells: IntArray | None = None,
+    rng: np.random.Generator | None,
+    tell: Tell,
+) -> Sampled:
+    """The posterior by the Gibbs sampler."""
+    if rng is None:
+        raise InputError(
+            "this release needs draws of a sampler. To fix, give rng=numpy.random.default_rng()."
+        )
+    tell("sampling")
+    widest = 2 * max(reach(law, 30.0) for each in noise for law in each.laws) + 1
+    chains = run(
+        hierarchy,
+        noise,
+        making,
+        prior,
+        chains=int(np.clip(ENTRIES // widest, 8, CHAINS)),
+        sweeps=SWEEPS,
+        warmup=WARMUP,
+        rng=rng,
+        cells=cells,
+    )
+    return Sampled(chains=chains, released=released, route=route, prior=prior.words())

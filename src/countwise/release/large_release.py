@@ -19,7 +19,7 @@ from countwise.tables.domain import CELLS
 from countwise.tables.hierarchy import Hierarchy, build
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class PublishedPiece:
     """One piece: its tree, and the noisy and released counts of the levels from the cut down."""
 

@@ -61,7 +61,10 @@ def draw_noise(hierarchy: Hierarchy, budget: Budget, *, noise: str) -> tuple[Int
     sample, exact = SAMPLERS[noise], budget.exact
     if budget.joint:
         magnitude = sampling.sample_magnitude
-        return joint_noise(hierarchy, budget.laws, sample=sample, magnitude=magnitude, exact=exact)
+        cells = joint_noise(
+            hierarchy.offsets, budget.laws, sample=sample, magnitude=magnitude, exact=exact
+        )
+        return hierarchy.sums(cells)
     return tuple(
         sample(law, size) if exact is None else np.where(exact[level], 0, sample(law, size))
         for level, (law, size) in enumerate(zip(budget.laws, hierarchy.sizes, strict=True))

@@ -26,7 +26,7 @@ MOST_CSV = 20_000_000
 """Counts up to which counts.csv is written unless the user says otherwise."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Publication(ABC):
     """Counts that add up, the noisy counts behind them, and how they were made."""
 

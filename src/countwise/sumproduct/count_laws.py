@@ -9,7 +9,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
     """Node i has the values ``values[offsets[i]:offsets[i + 1]]`` at ``lows[i], lows[i] + 1, …``
 

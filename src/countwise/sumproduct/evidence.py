@@ -13,7 +13,7 @@ from countwise.sumproduct.node_noise import Noise, reach
 How = Literal["noisy", "clipped", "redrawn"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Seen:
     """One value of each node of a level, and how it was made from the true count N.
 

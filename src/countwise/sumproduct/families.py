@@ -26,7 +26,7 @@ EDGE = 1e-10  # share of a law at the end of its window that calls for a wider o
 DEEPEST = 700.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Families:
     """Noisy cells, their law, which are exact (then they carry none), and where families begin."""
 

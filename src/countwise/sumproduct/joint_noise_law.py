@@ -22,7 +22,7 @@ FAR = 10**6  # of scales from zero
 MOST_VALUES = 10_000_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LevelNoise:
     """The noise of a level's nodes, taken together: P(|Z| = 0), P(|Z| = 1), …"""
 

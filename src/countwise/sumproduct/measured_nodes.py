@@ -26,7 +26,7 @@ DEPTH = 45.0  # windows end where the likelihood is exp(-45) of its largest valu
 DEEPEST = 700.0  # and never beyond what a float64 can hold
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Measured:
     """What was seen of each level's nodes, the prior of the cells, and the windows in use."""
 

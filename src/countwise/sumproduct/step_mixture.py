@@ -16,7 +16,7 @@ from countwise.kernels.solution import LEAST_OVERLAP
 from countwise.sumproduct.count_laws import Laws, grid
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Steps:
     """Pieces in the layout of `kernels.mixture`, and where each value sits in the children's."""
 

@@ -81,7 +81,7 @@ def _before(laws: Laws, p: FloatArray) -> FloatArray:
     return np.asarray(reached - reached[laws.offsets[:-1]][laws.owners])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Law:
     """The posterior of one whole number: P(low + i·step) = chances[i].
 

@@ -28,7 +28,7 @@ from countwise.verification.wording import LEVEL
 FORMAT = 2  # 1 had no border, and read every r about one half
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
     """Noisy counts of outcomes with the public facts needed to read them.
 

@@ -40,7 +40,7 @@ BATCH = 1000
 NOISES = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Setting:
     """A choice of M, ε, mechanism, prior and border; `errors` is the share that is not fitted."""
 

@@ -30,7 +30,7 @@ NOTHING = (0, np.ones(1))
 Weights = tuple[int, FloatArray]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BetaMixture:
     """The law Σ_k weights[k]·Beta(a + low + k, b + total - low - k) of a share."""
 
@@ -105,7 +105,7 @@ class Summary:
     above_half: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ProportionPosterior:
     """The posterior of K proportions given noisy counts of M partitions."""
 

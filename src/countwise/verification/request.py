@@ -32,7 +32,7 @@ from countwise.verification.schema import Schema
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """A claim about a model, and the privacy it may cost."""
 

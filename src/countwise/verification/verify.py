@@ -38,7 +38,7 @@ def verify(records: Records, request: Request, *, tell: Tell = silent) -> FloatA
     return frozen(noisy)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SyntheticPartitions:
     """What partitions of synthetic rows are like: their outcomes, and on which side they lie.
 

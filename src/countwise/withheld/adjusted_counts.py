@@ -22,7 +22,7 @@ from countwise.withheld.count_windows import ChildRanges, CountWindows, ranges
 from countwise.withheld.summed_total import Summed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AdjustedTies:
     """Released counts and the noise of every level, what was seen of the root, or its rule.
 

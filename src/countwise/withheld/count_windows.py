@@ -21,7 +21,7 @@ from countwise.withheld.summed_total import Summed
 DEEPEST = 1500.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CountWindows:
     """Windows of the true counts of every level, and of Σv below every parent.
 

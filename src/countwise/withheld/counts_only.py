@@ -7,19 +7,17 @@ import numpy as np
 
 from countwise.arrays import IntArray
 from countwise.errors import InputError
-from countwise.inference.sampled_posterior import Sampled
 from countwise.noise.laws import IntegerLaw
-from countwise.progress import Tell
 from countwise.sumproduct.evidence import How, Seen
 from countwise.sumproduct.measured_nodes import measured
-from countwise.sumproduct.node_noise import Noise, reach
+from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.tree import Ties
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.adjusted_counts import AdjustedTies
 from countwise.withheld.draw_likelihood import Dealt
 from countwise.withheld.family_models import ByDraw, ByMode, ByRedraw, ByRedrawAndSum
-from countwise.withheld.gibbs import Making, run
+from countwise.withheld.gibbs import Making
 from countwise.withheld.mode_likelihood import Apportioned
 from countwise.withheld.release_models import ByClip
 from countwise.withheld.summed_root import sums_within
@@ -29,11 +27,9 @@ ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
 DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
 BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
-CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
-ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Published:
     """Counts as published, the noise behind them, and how they were made from noisy counts."""
 
@@ -167,36 +163,3 @@ def making(published: Published) -> Making:
         seen=published.seen,
         total=published.summed_mode or published.summed_draw,
     )
-
-
-def sample(
-    hierarchy: Hierarchy,
-    noise: tuple[Noise, ...],
-    making: Making,
-    prior: Prior,
-    *,
-    released: tuple[IntArray, ...] | None,
-    route: str,
-    cells: IntArray | None = None,
-    rng: np.random.Generator | None,
-    tell: Tell,
-) -> Sampled:
-    """The posterior by the Gibbs sampler."""
-    if rng is None:
-        raise InputError(
-            "this release needs draws of a sampler. To fix, give rng=numpy.random.default_rng()."
-        )
-    tell("sampling")
-    widest = 2 * max(reach(law, 30.0) for each in noise for law in each.laws) + 1
-    chains = run(
-        hierarchy,
-        noise,
-        making,
-        prior,
-        chains=int(np.clip(ENTRIES // widest, 8, CHAINS)),
-        sweeps=SWEEPS,
-        warmup=WARMUP,
-        rng=rng,
-        cells=cells,
-    )
-    return Sampled(chains=chains, released=released, route=route, prior=prior.words())

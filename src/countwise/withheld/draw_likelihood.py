@@ -30,7 +30,7 @@ from countwise.withheld.count_windows import ChildRanges, dealt_shares, rates
 NEGLIGIBLE = 1e-19  # of a piece's largest weight
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Dealt(AdjustedTies):
     """`algorithm` 1 redraws every noisy count, 2 only clips it."""
 

@@ -17,7 +17,7 @@ from countwise.withheld.gibbs import DEPTH, JUMPS, choose
 from countwise.withheld.release_models import Direct, FromRoot
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ByMode(FromRoot):
     """Apportioned: the last unit of each must come before the next unit of every other."""
 
@@ -64,7 +64,7 @@ class ByMode(FromRoot):
         return np.where(inside, 0.0, -np.inf)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ByDraw(FromRoot):
     """Dealt by Algorithm 2: v^k/(Σv)^m, equal shares when all v are zero."""
 
@@ -99,7 +99,7 @@ class ByDraw(FromRoot):
         return np.where((x == 0) & (others == 0), -total * np.log(v.shape[1]), logs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ByRedraw(ByDraw):
     """Dealt by Algorithm 1: v is not the noisy count but a draw of the count given it."""
 
@@ -121,7 +121,7 @@ class ByRedraw(ByDraw):
         return posterior_draws(super().fresh(level, law, true, rng), law, rng=rng)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ByRedrawAndSum(ByRedraw):
     """As `ByRedraw`, with a total drawn given the sum of the noisy parts.
 

@@ -70,7 +70,7 @@ class Making(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Chains:
     """Draws of the cells: chains × kept sweeps × cells."""
 

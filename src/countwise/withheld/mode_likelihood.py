@@ -25,7 +25,7 @@ from countwise.withheld.summed_root import few, in_runs, sums_within, with_sums
 from countwise.withheld.summed_total import Summed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Apportioned(AdjustedTies):
     """With the order of service on ties: the lowest among siblings comes first."""
 

@@ -22,7 +22,7 @@ TILTS = 65
 Known = Callable[[IntArray, IntArray], FloatArray]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Paired(Steps):
     """Steps of packed numbers: every y, and every sum of them, is in least..least + stride - 1.
 
@@ -113,7 +113,7 @@ def _added(law: FloatArray, other: FloatArray) -> FloatArray:
     return result
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
     """The weight of each pair of a child: counts from `low` on (rows), y from `first` on."""
 

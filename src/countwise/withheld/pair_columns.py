@@ -49,7 +49,7 @@ class Moments(NamedTuple):
     spreads: FloatArray
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
     """Column c is about child ``component[c]``: weights of (d[i], y[c]), and their chances.
 

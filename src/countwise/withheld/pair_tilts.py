@@ -10,7 +10,7 @@ from countwise.withheld.pair_columns import BOTH, Columns
 STEEPEST = 300.0  # no weight is tilted by more than e to this
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Couple:
     """T as a table: counts N from `low` on (rows), Σy from `least` on; zero outside."""
 

@@ -25,7 +25,7 @@ class Part(NamedTuple):
     error: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Frame:
     """Where Σz and Σy of a run are: arrays as long as the transforms.
 

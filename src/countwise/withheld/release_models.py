@@ -31,7 +31,7 @@ class Direct:
         return true + law.isf(1.0 - rng.random(len(true))) if law.variance else true.copy()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Known(Direct):
     """All noisy counts were published."""
 
@@ -63,7 +63,7 @@ class Known(Direct):
         return self.noise[0].laws[0].logpmf(noisy[0][:, :1] - total)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class FromRoot(Direct):
     """Children share their parent's released count; `seen` of the root, unless it has a rule."""
 
@@ -142,7 +142,7 @@ class FromRoot(Direct):
             return np.log(self.total.chances(*np.broadcast_arrays(sums, total)))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ByClip(Direct):
     """Cells clipped one by one; the counts above are sums and say nothing more."""
 
