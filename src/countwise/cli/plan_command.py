@@ -20,7 +20,7 @@ from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
 from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
-from countwise.tables.crossed_cells import read_crossing
+from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.reading import read_domain, read_public_counts
 
@@ -121,7 +121,7 @@ def _plan_crossed(
             "--stand-in simulates releases of one tree, and these tables cross. To fix, leave it "
             "out: the errors after least squares are known without it."
         )
-    crossing = read_crossing(cells, asked.variables)
+    crossing = read_crossed_domain(cells, asked.variables)
     outlook = make_outlook(asked, crossing.workload)
     _write(asked, out_file, overwrite=overwrite)
     if json:

@@ -19,7 +19,7 @@ from countwise.cli.charging import (
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large_tables import large_source, release_large
 from countwise.cli.table_margins import print_tables
-from countwise.cli.tabulate_command import plan_crossing, plan_tabulation
+from countwise.cli.tabulate_command import plan_domain, plan_tabulation
 from countwise.errors import PlanError, TableError
 from countwise.noise.numbers import written
 from countwise.release.budget import counts_in_words
@@ -192,7 +192,7 @@ def counting(
     if not plan.across:
         tabulation = plan_tabulation(plan, domain)
         return lambda records: tabulate(records, tabulation, engine=engine)
-    crossing = plan_crossing(plan, domain)
+    crossing = plan_domain(plan, domain)
     refuse_infeasible(plan, crossing.workload)
     crossed = plan_tabulation(plan, domain, crossing=crossing)
     return lambda records: tabulate_across(records, crossed, crossing, engine=engine)

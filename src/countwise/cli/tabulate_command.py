@@ -12,7 +12,7 @@ from countwise.errors import TableError
 from countwise.ledger.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
-from countwise.tables.crossed_cells import Crossing, read_crossing, variables_of
+from countwise.tables.crossed_cells import CrossedDomain, read_crossed_domain, variables_of
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
 from countwise.tables.notation import Names
@@ -103,9 +103,9 @@ def tabulate(
     words = f' --across "{across}"' if across else ""
     words += f" --rows {rows or 1}" if person else ""
     words += f" --ledger {ledger}" if bound is not None else ""
-    levels = by if across else ",".join(space.by)
+    outer = by if across else ",".join(space.by)
     out.print(
-        f"Next: countwise release {file} --by {levels} --cells-are-public{words} --epsilon …",
+        f"Next: countwise release {file} --by {outer} --cells-are-public{words} --epsilon …",
         soft_wrap=True,
     )
 
@@ -127,7 +127,7 @@ def make_tabulation(
     person: str | None,
     rows: int,
     outside: str,
-    crossing: Crossing | None = None,
+    crossing: CrossedDomain | None = None,
 ) -> Tabulation:
     """How records are counted, from options: into cells of a tree, or of variables that cross."""
     if domain is None:
@@ -136,19 +136,19 @@ def make_tabulation(
     return Tabulation(domain=cells, person=person or None, rows=rows, outside=outside)
 
 
-def plan_crossing(plan: Plan, domain: Path | None) -> Crossing:
+def plan_domain(plan: Plan, domain: Path | None) -> CrossedDomain:
     """The cells that the records of a plan with several variables are counted into."""
     return _crossing(domain, plan.variables)
 
 
-def _crossing(domain: Path | None, names: Names) -> Crossing:
+def _crossing(domain: Path | None, names: Names) -> CrossedDomain:
     if domain is None:
         raise TableError(NO_DOMAIN)
-    return read_crossing(domain, names)
+    return read_crossed_domain(domain, names)
 
 
 def plan_tabulation(
-    plan: Plan, domain: Path | None, *, crossing: Crossing | None = None
+    plan: Plan, domain: Path | None, *, crossing: CrossedDomain | None = None
 ) -> Tabulation:
     """How the records of a plan are counted."""
     return make_tabulation(

@@ -36,7 +36,7 @@ def variables_of(by: Sequence[str], across: str | Mapping[str, Sequence[str]]) -
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Crossing:
+class CrossedDomain:
     """A public domain whose factors each belong to one of the variables that cross."""
 
     domain: Domain
@@ -80,24 +80,24 @@ class Crossing:
         return np.ascontiguousarray(cells).reshape(-1)
 
 
-def read_crossing(path: str | Path, names: Names) -> Crossing:
+def read_crossed_domain(path: str | Path, names: Names) -> CrossedDomain:
     """The crossing of a domain in TOML, or of a list of cells with a row each."""
     by = tuple(level for levels in names.values() for level in levels)
     if Path(path).suffix.lower() == ".toml":
-        return Crossing(domain=read_domain_file(path, by=by), names=names)
+        return CrossedDomain(domain=read_domain_file(path, by=by), names=names)
     source = load(Path(path), by, [])
     refuse_bad_labels(source, by)
-    return listed_crossing(source, names)
+    return listed_domain(source, names)
 
 
-def listed_crossing(source: TableFile, names: Names) -> Crossing:
+def listed_domain(source: TableFile, names: Names) -> CrossedDomain:
     """The crossing of all categories that the rows of a table have, variable by variable."""
     factors = tuple(
         factor_of(source.frame.select(levels).unique(maintain_order=True))
         for levels in names.values()
     )
     by = tuple(level for levels in names.values() for level in levels)
-    return Crossing(domain=Domain(by=by, factors=factors), names=names)
+    return CrossedDomain(domain=Domain(by=by, factors=factors), names=names)
 
 
 def places_in(workload: Workload, rows: pl.DataFrame) -> pl.Series:

@@ -74,7 +74,7 @@ def check_names(names: Names) -> None:
 
 def margins_of(text: str, names: Names) -> tuple[Margin, ...]:
     """The margins that one wish stands for, coarse before fine."""
-    reader = _Reader(text, names)
+    reader = _Wish(text, names)
     found = reader.either()
     reader.end()
     return tuple(Margin(levels) for levels in found)
@@ -132,7 +132,7 @@ def default_margins(names: Names) -> tuple[Margin, ...]:
     return tuple(dict.fromkeys((*found, cells)))
 
 
-class _Reader:
+class _Wish:
     """Reads one wish from left to right; `:` binds before `*`, and `*` before `+`."""
 
     def __init__(self, text: str, names: Names) -> None:

@@ -110,9 +110,9 @@ def _crossed_counts(
 ) -> tuple[Workload, IntArray]:
     """The cells of variables that cross, and their counts."""
     from countwise.tables.crossed_cells import (
-        listed_crossing,
+        listed_domain,
         places_in,
-        read_crossing,
+        read_crossed_domain,
         variables_of,
     )
 
@@ -120,7 +120,9 @@ def _crossed_counts(
     source, counts = _rows(
         path, [each for levels in names.values() for each in levels], count, loader
     )
-    crossing = listed_crossing(source, names) if domain is None else read_crossing(domain, names)
+    crossing = (
+        listed_domain(source, names) if domain is None else read_crossed_domain(domain, names)
+    )
     workload = crossing.workload
     place = places_in(workload, source.frame)
     where = Path(path if domain is None else domain)

@@ -18,7 +18,7 @@ from countwise.errors import TableError
 from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
-from countwise.tables.crossed_cells import Crossing
+from countwise.tables.crossed_cells import CrossedDomain
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
 from countwise.tables.hierarchy import Hierarchy
@@ -69,7 +69,7 @@ def tabulate(records: str | Path, tabulation: Tabulation, *, engine: str = DEFAU
 
 
 def tabulate_across(
-    records: str | Path, tabulation: Tabulation, crossing: Crossing, *, engine: str = DEFAULT
+    records: str | Path, tabulation: Tabulation, crossing: CrossedDomain, *, engine: str = DEFAULT
 ) -> Confidential[Workload]:
     """The same for variables that cross; the tabulation's domain is that of the crossing."""
     workload = crossing.workload
@@ -81,7 +81,7 @@ def write_confidential_cells(
     records: str | Path,
     tabulation: Tabulation,
     *,
-    crossing: Crossing | None = None,
+    crossing: CrossedDomain | None = None,
     engine: str = DEFAULT,
     dataset: str | None = None,
 ) -> Hierarchy | Workload:
