@@ -172,6 +172,7 @@ def release(
                 cells_are_public=cells_are_public,
                 loader=loader,
             )
+        plan = plan.settled(confidential.space)
         refuse_infeasible(plan, confidential.space)
         run.drawing()
         made = make_release(confidential, plan, tell=tell)

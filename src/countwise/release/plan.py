@@ -247,14 +247,17 @@ class Plan:
         whole = isinstance(shape, Hierarchy) and self.noise == "exact" and self.adjust in FITTED
         return "joint" if whole else "geometric"
 
+    def reach(self, nodes: int) -> int:
+        """How far a person moves so many counts, in the measure of the mechanism's scale."""
+        how = level_sensitivity if self.rho is None else squared_level_sensitivity
+        return how(cast(Neighbours, self.neighbours), rows=self.rows, nodes=nodes)
+
     def _best_split(self, shape: Shaped) -> dict[str, Fraction] | str:
         """Weights of the levels that minimise the geometric mean of their variances."""
         if isinstance(shape, Workload):
             return best_table_shares(self, shape)
         nodes = dict(shape.describe())
-        neighbours = cast(Neighbours, self.neighbours)
-        how = level_sensitivity if self.rho is None else squared_level_sensitivity
-        reach = {name: how(neighbours, rows=self.rows, nodes=n) for name, n in nodes.items()}
+        reach = {name: self.reach(n) for name, n in nodes.items()}
         for name, known in self._exact_nodes(shape, nodes).items():
             reach[name] *= known < nodes[name]
         if len([name for name, far in reach.items() if far]) < 2:

@@ -6,8 +6,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from countwise.errors import PlanError
+from countwise.margins.shares import Design, candidates, design, targets
 from countwise.noise.numbers import exact, one_of, written
-from countwise.tables.notation import Names, margin_of
+from countwise.tables.notation import Names, margin_of, wanted
 from countwise.tables.workload import Margin, Workload
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 ADJUSTMENTS = ("auto", "least-squares")
 TREES_ONLY = {"pool": "", "total": "independent", "exact": (), "zeros": ()}
-KEYS = ("by", "weight")
+KEYS = ("by", "weight", "within")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +25,15 @@ class Wanted:
 
     by: str
     weight: Fraction = Fraction(1)
+    within: Fraction | None = None
+    """What 95 of 100 errors of its counts are to stay within, if that was said."""
 
     def to_dict(self) -> dict[str, Any]:
         """As a plan file has it; a weight of one goes without saying."""
-        return {"by": self.by} | ({"weight": written(self.weight)} if self.weight != 1 else {})
+        data = {"by": self.by}
+        if self.weight != 1:
+            data["weight"] = written(self.weight)
+        return data if self.within is None else data | {"within": written(self.within)}
 
 
 def read_wanted(tables: str | Sequence[Any]) -> tuple[Wanted, ...]:
@@ -51,7 +57,12 @@ def _read_one(given: Any) -> Wanted:
         one_of(key, KEYS, what="a key of a table")
     by = given["by"]
     text = by if isinstance(by, str) else ":".join(map(str, by))
-    return Wanted(by=text, weight=exact(given.get("weight", 1), what=f"weight of table {text!r}"))
+    within = given.get("within")
+    return Wanted(
+        by=text,
+        weight=exact(given.get("weight", 1), what=f"weight of table {text!r}"),
+        within=None if within is None else exact(within, what=f"within of table {text!r}"),
+    )
 
 
 def declared_variables(data: Any, *, where: str) -> dict[str, tuple[str, ...]]:
@@ -109,6 +120,25 @@ def measured_sizes(
     return {workload.name(each): workload.size(each) for each in (*total, *chosen)}
 
 
+def table_design(plan: "Plan", workload: Workload) -> Design:
+    """Which tables are measured, and the share of each.
+
+    For the smallest errors by weight, or with targets those that meet them at the least loss.
+    """
+    wishes = plan.wishes or (Wanted(by=""),)
+    found = wanted([each.by for each in plan.wishes], plan.variables)
+    pairs = [(wish, margin) for wish, new in zip(wishes, found, strict=True) for margin in new]
+    weights = {margin: float(wish.weight) for wish, margin in pairs}
+    within = {margin: float(wish.within) for wish, margin in pairs if wish.within is not None}
+    reach = {each: plan.reach(workload.size(each)) for each in candidates(workload)}
+    loss = plan.epsilon if plan.rho is None else plan.rho
+    assert isinstance(loss, Fraction)
+    if within and any(reach[margin] for margin in within):
+        return targets(workload, within, weights, unit=plan.unit, reach=reach)
+    return design(workload, weights, unit=plan.unit, loss=loss, reach=reach)
+
+
 def best_table_shares(plan: "Plan", workload: Workload) -> dict[str, Fraction] | str:
-    """Which tables are measured, and the share of each, for the most accurate tables."""
-    return "even"
+    """The shares of such a design by the names of its tables."""
+    shares = table_design(plan, workload).shares
+    return {workload.name(margin): share for margin, share in shares.items()} or "even"
