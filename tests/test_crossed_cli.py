@@ -213,3 +213,78 @@ def test_income_by_five_variables(income_cells: tuple[Hierarchy, IntArray], tmp_
         error = np.sqrt(np.mean((released - true[each]) ** 2.0))
         name = back.workload.name(each)
         assert error < 2.5 * expected[name] / 1.96 + 1, name
+
+
+def test_tables_are_drawn_and_exchanged(cells: Path) -> None:
+    """Wide, SDMX and Excel have the released counts where people look for them."""
+    folder = cells.parent
+    release(cells, "--rho", "1/2", "--tables", "county*band*sex, state*year")
+    made = read(folder / "r")
+    with pytest.raises(InputError, match=r"--table: county\*band\*sex, state\*year"):
+        run("convert", folder / "r", "--to", "wide", "--out", folder / "w.csv")
+    run("convert", folder / "r", "--to", "wide", "--table", "year:state", "--out", folder / "w.csv")
+    wide = pl.read_csv(folder / "w.csv")
+    assert wide.columns == ["state", "band", "0-9", "10-19", "20-29", "30-99", "Total"]
+    counts = dict(zip(made.workload.margins, made.counts, strict=True))
+    by_name = {made.workload.name(each): counts[each] for each in counts}
+    assert wide.filter(pl.col("state") == "Total")["Total"].sum() == by_name["total"].sum()
+    state = wide.filter(state="N", band="young").select("0-9", "10-19").row(0)
+    table = made.table().filter(pl.col("level") == "state*year", state="N", band="young")
+    assert state == tuple(table.sort("year")["count"])
+    run("convert", folder / "r", "--to", "sdmx", "--out", folder / "s.csv")
+    sdmx = pl.read_csv(folder / "s.csv")
+    assert len(sdmx) == made.size
+    assert sdmx.filter(pl.all_horizontal(pl.col(made.workload.by) == "_T"))["OBS_VALUE"].item() == (
+        by_name["total"].item()
+    )
+
+
+def test_a_workbook_has_a_sheet_a_table(cells: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    folder = cells.parent
+    release(cells, "--rho", "1/2", "--tables", "county*band*sex, state*year")
+    run("convert", folder / "r", "--out", folder / "r.xlsx")
+    book = openpyxl.load_workbook(folder / "r.xlsx")
+    assert book.sheetnames == ["Certificate", "Counts", "1 county band sex", "2 state year"]
+    drawn = read(folder / "r").drawn(read(folder / "r").finest[1])
+    rows = list(book["2 state year"].values)
+    assert rows[0] == tuple(drawn.columns)
+    assert rows[1:] == [tuple(row) for row in drawn.rows()]
+
+
+def test_the_noisy_tables_of_a_folder_are_adjusted_again(cells: Path) -> None:
+    folder = cells.parent
+    release(cells, "--rho", "1/2")
+    said = run("adjust", folder / "r", "--method", "least-squares", "--out", folder / "a.csv",
+               "--json")  # fmt: skip
+    assert json.loads(said)["method"] == "least-squares"
+    made, again = read(folder / "r"), pl.read_csv(folder / "a.csv")
+    made.refuse_flaws(again["count"])
+    assert again["level"].to_list() == made.table()["level"].to_list()
+    with pytest.raises(InputError, match="--method must be one of auto, least-squares"):
+        run("adjust", folder / "r", "--method", "mode", "--out", folder / "b.csv")
+
+
+def test_targets_say_what_they_need(cells: Path) -> None:
+    plan = cells.parent / "plan.toml"
+    text = """
+by = ["state", "county"]
+rho = "LOSS"
+[variables.age]
+levels = ["band", "year"]
+[variables.sex]
+levels = ["sex"]
+[[tables]]
+by = "county:band:sex"
+within = 5
+[[tables]]
+by = "state*year"
+"""
+    plan.write_text(text.replace("LOSS", "0.01"))
+    little = json.loads(run("plan", cells, "--plan", plan, "--json"))
+    assert "NOT met" in run("plan", cells, "--plan", plan)
+    plan.write_text(text.replace("LOSS", little["least_rho"]))
+    assert "are met" in run("plan", cells, "--plan", plan)
+    enough = json.loads(run("plan", cells, "--plan", plan, "--json"))
+    found = {each["table"]: each["error95_fitted"] for each in enough["tables"]}
+    assert 4.9 < found["county*band*sex"] <= 5.0

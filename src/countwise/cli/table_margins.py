@@ -6,11 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 from countwise.cli.console import out, print_table
-from countwise.noise.numbers import written
+from countwise.noise.numbers import LARGEST, written
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
 from countwise.release.table_accuracy import TableAccuracy, overall, table_accuracy
+from countwise.release.wanted import table_design
 from countwise.tables.workload import Workload
 
 HOPELESS = 2.0  # times wider than Gaussian noise of the ρ that the same ε implies
@@ -29,6 +30,8 @@ class Outlook:
     accuracy: list[TableAccuracy]
     even: list[TableAccuracy] | None
     rho: tuple[Fraction, list[TableAccuracy]] | None
+    needed: Fraction | None
+    """The least loss that meets the targets of the plan, if it has any."""
 
     @property
     def advice(self) -> str:
@@ -44,6 +47,15 @@ class Outlook:
             f"this ε implies, would keep these tables within ±{theirs:,.3g} where they are within "
             f"±{ours:,.3g} now (geometric means). Its promise is the weaker one: zCDP."
         )
+
+    @property
+    def verdict(self) -> str:
+        """Whether the loss meets the targets; nothing where there are none."""
+        if self.needed is None:
+            return ""
+        unit = f"--{self.budget.unit} {written(self.needed)}"
+        met = "met" if self.needed <= self.budget.loss else "NOT met"
+        return f"The targets are {met} at this loss. The least that meets them is {unit}."
 
     def to_dict(self) -> dict[str, Any]:
         """As data."""
@@ -67,6 +79,7 @@ class Outlook:
             "sum": budget.sum_in_words(),
             "tables": tables,
             **({"advice": self.advice} if self.advice else {}),
+            **({} if self.needed is None else {f"least_{budget.unit}": written(self.needed)}),
             **({"warning": budget.warning()} if budget.warning() else {}),
             **make_promise(self.chosen.neighbours, budget).to_dict(),
         }
@@ -83,7 +96,10 @@ def make_outlook(asked: Plan, cells: Workload) -> Outlook:
     even = rho = None
     if asked.split == "auto" and chosen.split != "even":
         even = table_accuracy(workload, replace(chosen, split="even").budget(cells))
-    if asked.unit == "epsilon":
+    needed = None
+    if asked.split == "auto" and any(each.within is not None for each in asked.wishes):
+        needed = table_design(asked, workload).loss
+    if asked.unit == "epsilon" and budget.loss**2 / 2 <= LARGEST:
         loss = budget.loss**2 / 2
         gaussian = replace(asked, epsilon=None, rho=loss, split="auto", mechanism="auto")
         rho = loss, table_accuracy(workload, gaussian.budget(cells))
@@ -93,6 +109,7 @@ def make_outlook(asked: Plan, cells: Workload) -> Outlook:
         accuracy=table_accuracy(workload, budget),
         even=even,
         rho=rho,
+        needed=needed,
     )
 
 
@@ -103,6 +120,8 @@ def print_outlook(outlook: Outlook) -> None:
         "95 of 100 counts stay within: the noise as drawn; fitted to all measured tables by least "
         "squares" + ("" if outlook.even is None else "; the same with an even split") + "."
     )
+    if outlook.verdict:
+        out.print(outlook.verdict, style="bold")
     if outlook.advice:
         out.print(outlook.advice, style="bold")
     print_promise(outlook.chosen, outlook.budget)

@@ -28,9 +28,10 @@ from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
 from countwise.release.publication import Publication, noise_facts
 from countwise.release.table_accuracy import TableAccuracy, table_accuracy
+from countwise.tables.crosstab import TOTAL, crosstab
 from countwise.tables.notation import Names, margin_of
 from countwise.tables.variable import Variable, make_variable
-from countwise.tables.workload import Margin, Workload, stacked_margins
+from countwise.tables.workload import Margin, Workload, stacked_margins, tree_of
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,6 +52,17 @@ class CrossedRelease(Publication):
     def accuracy(self) -> list[TableAccuracy]:
         """What the errors of each published table stay within in 95 of 100 cases."""
         return table_accuracy(self.workload, self.budget)
+
+    @property
+    def finest(self) -> list[Margin]:
+        """The published tables that are not totals of another one."""
+        margins = self.workload.margins
+        return [m for m in margins if not any(n != m and n.covers(m) for n in margins)]
+
+    def drawn(self, margin: Margin, *, total: str = TOTAL) -> pl.DataFrame:
+        """One table, rows by columns: the last variable's categories are columns, with totals."""
+        counts = self.counts[self.workload.margins.index(margin)]
+        return crosstab(*tree_of(self.workload, margin, counts), total=total)
 
     def table(self) -> pl.DataFrame:
         """One row a count of every published table, with the range of the true one."""

@@ -1,11 +1,13 @@
 """A release from a confidential table and a plan."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast, overload
 
 import numpy as np
 
 from countwise.adjust.auto import adjusted
-from countwise.arrays import frozen
+from countwise.arrays import IntArray, frozen
 from countwise.margins.measurement import Measurement
 from countwise.margins.whole import Method, whole_cells
 from countwise.noise import entropy
@@ -38,19 +40,20 @@ def release(
     tell("drawing noise")
     measured = measure(table, budget, noise=plan.noise)
     tell("making counts add up")
-    # The adjustment's own randomness protects no one: it is keyed afresh, not seeded.
-    rng = np.random.default_rng([entropy.word() for _ in range(4)])
     if isinstance(measured, Measurements):
-        return _tree(plan, budget, measured, rng, tell)
+        return _tree(plan, budget, measured, tell)
     assert isinstance(table.space, Workload)
-    return _tables(plan, budget, plan.workload(table.space), measured, rng, tell)
+    return _tables(plan, budget, plan.workload(table.space), measured, tell)
 
 
-def _tree(
-    plan: Plan, budget: Budget, measurements: Measurements, rng: np.random.Generator, tell: Tell
-) -> Release:
+def _fresh() -> np.random.Generator:
+    """The adjustment's own randomness protects no one: it is keyed afresh, not seeded."""
+    return np.random.default_rng([entropy.word() for _ in range(4)])
+
+
+def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) -> Release:
     tie_key = entropy.word() if plan.ties == "random" else None
-    made = adjusted(plan.adjustment(tie_key=tie_key, rng=rng), [measurements])
+    made = adjusted(plan.adjustment(tie_key=tie_key, rng=_fresh()), [measurements])
     check_counts(measurements.hierarchy, made.counts)
     tell("finding ranges")
     return Release(
@@ -71,22 +74,36 @@ def _tables(
     budget: Budget,
     workload: Workload,
     measurements: tuple[Measurement, ...],
-    rng: np.random.Generator,
     tell: Tell,
 ) -> CrossedRelease:
-    """Every published margin as a sum of the same whole cells."""
-    method = cast(Method, plan.adjust)
-    made = whole_cells(workload, measurements, method=method, rng=rng)
-    counts = tuple(frozen(workload.sums(made.cells, each)) for each in workload.margins)
-    check_margins(workload, counts)
+    made = adjusted_tables(workload, measurements, method=cast(Method, plan.adjust))
     tell("finding ranges")
     return CrossedRelease(
         plan=plan,
         budget=budget,
         workload=workload,
         measurements=measurements,
-        counts=counts,
+        counts=made.counts,
         method=made.method,
         reason=made.reason,
         ranges=crossed_ranges(workload, measurements),
     )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AdjustedTables:
+    """Counts of published tables that agree, the method that made them, and why it was taken."""
+
+    counts: tuple[IntArray, ...]
+    method: str
+    reason: str
+
+
+def adjusted_tables(
+    workload: Workload, measurements: Sequence[Measurement], *, method: Method
+) -> AdjustedTables:
+    """Every published margin as a sum of the same whole cells."""
+    made = whole_cells(workload, measurements, method=method, rng=_fresh())
+    counts = tuple(frozen(workload.sums(made.cells, each)) for each in workload.margins)
+    check_margins(workload, counts)
+    return AdjustedTables(counts=counts, method=made.method, reason=made.reason)

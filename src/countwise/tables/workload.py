@@ -18,7 +18,7 @@ import polars as pl
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import TableError
-from countwise.tables.hierarchy import ROOT, Hierarchy
+from countwise.tables.hierarchy import ROOT, Hierarchy, build
 from countwise.tables.variable import Variable, check_variables
 
 Values = TypeVar("Values", IntArray, FloatArray)
@@ -73,6 +73,11 @@ class Workload:
     def by(self) -> tuple[str, ...]:
         """All level columns, variable by variable."""
         return tuple(level for each in self.variables for level in each.levels)
+
+    @property
+    def level_labels(self) -> tuple[tuple[str, ...], ...]:
+        """The labels in use at each level column."""
+        return tuple(labels for each in self.variables for labels in each.tree.labels)
 
     @property
     def names(self) -> dict[str, tuple[str, ...]]:
@@ -196,6 +201,18 @@ def _too_many_counts(workload: Workload) -> str:
         f"the tables have {whole:,} counts together, and the most is {MOST_CELLS:,}. To fix, leave "
         f"out {names}: the others have {counts:,}."
     )
+
+
+def tree_of(workload: Workload, margin: Margin, counts: IntArray) -> tuple[Hierarchy, IntArray]:
+    """One table as a tree whose cells are its counts, variable below variable."""
+    frame = workload.frame(margin)
+    levels = [
+        name
+        for variable, depth in zip(workload.variables, margin.levels, strict=True)
+        for name in variable.levels[:depth]
+    ]
+    hierarchy, order = build(frame.select(pl.col(levels).cast(pl.String)))
+    return hierarchy, counts.reshape(-1)[order]
 
 
 def stacked_margins(workload: Workload, **values: Sequence[npt.NDArray[Any]]) -> pl.DataFrame:
