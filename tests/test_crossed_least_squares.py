@@ -1,0 +1,104 @@
+"""Least squares on tables that cross, against dense linear algebra."""
+
+import numpy as np
+import pytest
+
+from countwise.margins.leastsquares import fit
+from countwise.margins.variances import variances
+from countwise.tables.workload import Margin, Workload
+from crossings import (
+    Dense,
+    all_margins,
+    flat,
+    measure,
+    noise_of,
+    random_tree,
+    variable,
+)
+
+
+def one_tree(rng):
+    return (flat("b", 3), random_tree(rng, "a", 3), flat("c", 2))
+
+
+def balanced_trees(rng):
+    a = random_tree(rng, "a", 2)
+    return (variable("b", [2], [2, 2]), a, variable("c", [3], [1, 1, 1]))
+
+
+def only_flat(_):
+    return (flat("a", 4), flat("b", 3), flat("c", 2))
+
+
+def deep(rng):
+    return (random_tree(rng, "a", 4),)
+
+
+SHAPES = [one_tree, balanced_trees, only_flat, deep]
+
+
+def agree(found, dense, margins):
+    for margin in margins:
+        np.testing.assert_allclose(found.margin(margin), dense.margin(margin), atol=1e-7)
+        expected = dense.variance(margin)
+        variance = np.broadcast_to(found.variance(margin), expected.shape)
+        np.testing.assert_allclose(variance, expected, rtol=1e-7, atol=1e-9)
+        mean = found.variances.mean_variance(margin)
+        np.testing.assert_allclose(mean, expected.mean(), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kept", [1.0, 0.5, 0.2])
+def test_estimates_and_variances_are_those_of_dense_algebra(shape, seed, kept):
+    """Margins left out at random, one measured twice; what is not determined is infinite."""
+    rng = np.random.default_rng(seed)
+    variables = shape(rng)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    chosen = [m for m in margins if rng.random() < kept] or [margins[-1]]
+    scales = [(m, float(rng.choice([0.8, 1.5, 4.0]))) for m in [*chosen, chosen[0]]]
+    _, measurements = measure(rng, workload, scales)
+    agree(fit(workload, measurements), Dense(workload, measurements), margins)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(4))
+def test_margins_known_exactly_are_kept_and_sharpen_the_others(shape, seed):
+    rng = np.random.default_rng(seed)
+    variables = shape(rng)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    kinds = rng.choice([0.0, 1.0, 2.5, np.nan], len(margins), p=[0.2, 0.3, 0.3, 0.2])
+    scales = [(m, float(s)) for m, s in zip(margins, kinds, strict=True) if not np.isnan(s)]
+    cells, measurements = measure(rng, workload, scales)
+    found = fit(workload, measurements)
+    agree(found, Dense(workload, measurements), margins)
+    for each in measurements:
+        if each.law.variance == 0:
+            exact = workload.sums(cells, each.margin)
+            np.testing.assert_allclose(found.margin(each.margin), exact, atol=1e-8)
+            assert not found.variance(each.margin).any()
+
+
+def test_variances_need_no_data():
+    rng = np.random.default_rng(5)
+    variables = one_tree(rng)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    _, measurements = measure(rng, workload, [(m, 2.0) for m in margins[::2]])
+    alone = variances(workload, noise_of(measurements))
+    found = fit(workload, measurements)
+    for margin in margins:
+        np.testing.assert_array_equal(alone.variance(margin), found.variance(margin))
+
+
+def test_estimates_add_up_to_those_of_every_coarser_margin():
+    rng = np.random.default_rng(6)
+    variables = one_tree(rng)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    _, measurements = measure(rng, workload, [(m, 3.0) for m in margins])
+    found = fit(workload, measurements)
+    whole = found.margin(Margin((0, 0, 0))).item()
+    assert found.margin(Margin((1, 2, 0))).sum() == pytest.approx(whole)
