@@ -1,8 +1,8 @@
 """Whole cells whose sums come near targets: descent by the smallest moves of a crossed table.
 
-A move adds 1 to some cells and takes 1 from others: one cell; two cells of a line, which keeps every
-sum along that line; or the four corners of a rectangle, which keeps both. A move is made when it
-lowers Σ weight·deviation² over all nodes of all margins.
+A move adds 1 to some cells and takes 1 from others: one cell; two cells of a line, which keeps
+every sum along that line; or the four corners of a rectangle, which keeps both. A move is made when
+it lowers Σ weight·deviation² over all nodes of all margins.
 """
 
 from countwise.arrays import BoolArray, FloatArray, Int32Array, IntArray

@@ -20,7 +20,7 @@ class Certainties:
 
     def empty(self, workload: Workload, margin: Margin) -> BoolArray:
         """The nodes of a margin where nobody can be."""
-        return workload.sums(self.free.astype(np.int64), margin) == 0
+        return np.asarray(workload.sums(self.free.astype(np.int64), margin) == 0)
 
 
 def certainties(workload: Workload, measurements: Sequence[Measurement]) -> Certainties:

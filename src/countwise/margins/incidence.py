@@ -26,8 +26,7 @@ def stacked_nodes(workload: Workload, margins: Sequence[Margin]) -> Int32Array:
     """A row a margin: the place of every cell's node among the nodes of all margins in turn."""
     rows = np.empty((len(margins), workload.cells), dtype=np.int32)
     before = 0
-    for row, margin in zip(rows, margins, strict=True):
-        row[:] = node_of_each(workload, margin, of=workload.finest)
-        row += np.int32(before)
+    for k, margin in enumerate(margins):
+        rows[k] = node_of_each(workload, margin, of=workload.finest) + np.int32(before)
         before += workload.size(margin)
     return rows

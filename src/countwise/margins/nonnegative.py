@@ -20,6 +20,7 @@ from countwise.tables.workload import Margin, Workload
 HELD = 0.02  # variance of a fitted margin beside that of its least squares, where finer ones follow
 SWEEPS = 60
 NEAR = 0.1  # roots of the slack: what is still missing when a fit ends
+LEAST_MEAN = 1e-6  # of a cell that nobody is in, under a law without 0
 LEAST_VARIANCE = 1e-4  # of counts that carry no noise
 
 
@@ -49,13 +50,13 @@ class Target:
 
 
 def target_of(workload: Workload, estimates: Estimates, margin: Margin) -> Target:
-    """The least-squares counts of a margin."""
+    """The least-squares counts of a margin; what nothing measured may be wrong by its own size."""
     shape = workload.shape_of(margin)
-    variances = np.broadcast_to(np.asarray(estimates.variance(margin), dtype=np.float64), shape)
     counts = np.broadcast_to(np.asarray(estimates.margin(margin), dtype=np.float64), shape)
-    return Target(
-        margin=margin, counts=counts, variances=np.maximum(variances, LEAST_VARIANCE)
-    )
+    variances = np.asarray(estimates.variance(margin), dtype=np.float64)
+    variances = np.where(np.isfinite(variances), variances, np.mean(counts**2) + 1.0)
+    variances = np.broadcast_to(np.maximum(variances, LEAST_VARIANCE), shape)
+    return Target(margin=margin, counts=counts, variances=variances)
 
 
 def held_to(
@@ -65,16 +66,18 @@ def held_to(
     *,
     tilted: bool = False,
     sweeps: int = SWEEPS,
+    near: float = NEAR,
 ) -> FloatArray:
     """The non-negative table nearest to a centre and to targets that are sums of its counts.
 
-    Distance is squared and inversely weighted by variances, or, `tilted`, the relative entropy of a law with the centre's
-    mean and variance, under which no count becomes 0.
+    Distance is squared and inversely weighted by variances, or, `tilted`, the relative entropy of a
+    law with the centre's mean and variance, under which no count becomes 0.
     """
     values = np.array(centre.counts, dtype=np.float64).reshape(-1)
     spreads = np.ascontiguousarray(centre.variances).reshape(-1)
     meet = meet_clipped
     if tilted:
+        values = np.maximum(values, LEAST_MEAN)
         spreads, values, meet = spreads / values, np.log(values), meet_tilted
     ties = [
         (
@@ -88,9 +91,9 @@ def held_to(
     for _ in range(sweeps):
         worst = 0.0
         for nodes, counts, slacks, multipliers in ties:
-            missing = meet(values, spreads, nodes, counts, slacks, multipliers, NEAR / 2)
+            missing = meet(values, spreads, nodes, counts, slacks, multipliers, near / 2)
             worst = max(worst, missing)
-        if worst < NEAR:
+        if worst < near:
             break
     found = np.exp(values) if tilted else np.maximum(values, 0.0)
     return found.reshape(centre.counts.shape)
@@ -99,9 +102,13 @@ def held_to(
 def fitted_margins(
     workload: Workload, estimates: Estimates, margins: Sequence[Margin], known: Certainties
 ) -> list[Target]:
-    """Non-negative counts of margins, from coarse to fine, each beside its variance."""
+    """Non-negative counts of margins, from coarse to fine, each beside its variance.
+
+    Those that nothing measured are left out."""
     done: list[Target] = []
     for margin in sorted(margins, key=lambda each: (workload.size(each), each)):
+        if not np.isfinite(estimates.variance(margin)).any():
+            continue
         target = certain_target(workload, target_of(workload, estimates, margin), known)
         above = [each.tightened(HELD) for each in done if margin.covers(each.margin)]
         counts = held_to(workload, target, above)
