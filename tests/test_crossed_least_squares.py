@@ -1,10 +1,15 @@
 """Least squares on tables that cross, against dense linear algebra."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
+from countwise.errors import PlanError
 from countwise.margins.leastsquares import fit
+from countwise.margins.measurement import Measurement
 from countwise.margins.variances import variances
+from countwise.privacy.laws import DiscreteGaussian
 from countwise.tables.workload import Margin, Workload
 from crossings import (
     Dense,
@@ -102,3 +107,86 @@ def test_estimates_add_up_to_those_of_every_coarser_margin():
     found = fit(workload, measurements)
     whole = found.margin(Margin((0, 0, 0))).item()
     assert found.margin(Margin((1, 2, 0))).sum() == pytest.approx(whole)
+
+
+def two_trees(rng):
+    return (random_tree(rng, "a", 2), flat("b", 2), random_tree(rng, "c", 2))
+
+
+def three_trees(rng):
+    return tuple(random_tree(rng, name, 2) for name in "abc")
+
+
+@pytest.mark.parametrize("shape", [two_trees, three_trees])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kept", [1.0, 0.5, 0.2])
+@pytest.mark.parametrize("exact", [0.0, 0.2])
+def test_several_trees_take_a_few_steps_to_the_same_estimates(shape, seed, kept, exact):
+    rng = np.random.default_rng(seed)
+    variables = shape(rng)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    chosen = [m for m in margins if rng.random() < kept] or [margins[-1]]
+    scales = [(m, float(rng.choice([0.8, 1.5, 4.0]))) for m in [*chosen, chosen[0]]]
+    scales = [(m, 0.0 if rng.random() < exact else s) for m, s in scales]
+    _, measurements = measure(rng, workload, scales)
+    found, dense = fit(workload, measurements), Dense(workload, measurements)
+    assert found.steps < 60
+    assert found.variances.exact
+    for margin in margins:
+        np.testing.assert_allclose(found.margin(margin), dense.margin(margin), atol=1e-6)
+        expected = dense.variance(margin)
+        variance = np.broadcast_to(found.variance(margin), expected.shape)
+        np.testing.assert_allclose(variance, expected, rtol=1e-6, atol=1e-9)
+        mean = found.variances.mean_variance(margin)
+        np.testing.assert_allclose(mean, expected.mean(), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, two_trees])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("public", [0, 1])
+def test_cells_where_nobody_can_be_are_kept_at_nought(shape, seed, public):
+    rng = np.random.default_rng(seed)
+    variables = shape(rng)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    possible = rng.random(workload.shape) < 0.7
+    measurements = []
+    for margin in margins[1::2] + margins[-1:]:
+        _, (one,) = measure(rng, workload, [(margin, 1.5)])
+        exact = workload.sums(possible.astype(np.int64), margin) == 0
+        noisy = np.where(exact, 0, one.noisy)
+        if margin == margins[1] and public:
+            exact[:] = not exact.any()
+        measurements.append(Measurement(margin=margin, law=one.law, noisy=noisy, exact=exact))
+    found, dense = fit(workload, measurements), Dense(workload, measurements)
+    for margin in margins:
+        np.testing.assert_allclose(found.margin(margin), dense.margin(margin), atol=1e-6)
+        assert (dense.variance(margin) <= found.variance(margin) + 1e-8).all()
+        empty = workload.sums(possible.astype(np.int64), margin) == 0
+        assert not found.variance(margin)[empty].any()
+
+
+def test_exact_counts_above_nought_beside_noisy_ones_are_refused():
+    rng = np.random.default_rng(0)
+    variables = (flat("a", 3), flat("b", 2))
+    workload = Workload(variables=variables, margins=tuple(all_margins(variables)))
+    _, (one,) = measure(rng, workload, [(Margin((1, 0)), 1.5)])
+    exact = np.array([[True], [False], [False]])
+    mixed = Measurement(margin=one.margin, law=one.law, noisy=np.full((3, 1), 7), exact=exact)
+    with pytest.raises(PlanError, match="table a1 has counts with noise and exact counts"):
+        fit(workload, [mixed])
+
+
+def test_impossible_cells_beside_exact_tables_that_do_not_refine_each_other_are_refused():
+    rng = np.random.default_rng(0)
+    variables = (flat("a", 3), flat("b", 2))
+    workload = Workload(variables=variables, margins=tuple(all_margins(variables)))
+    _, exact = measure(rng, workload, [(Margin((1, 0)), 0.0), (Margin((0, 1)), 0.0)])
+    impossible = np.zeros((3, 2), dtype=bool)
+    impossible[0, 0] = True
+    noisy = np.where(impossible, 0, 4)
+    law = DiscreteGaussian(scale=Fraction(2))
+    cells = Measurement(margin=Margin((1, 1)), law=law, noisy=noisy, exact=impossible)
+    with pytest.raises(PlanError, match="tables a1, b1 are exact, none refines the others"):
+        fit(workload, [*exact, cells])

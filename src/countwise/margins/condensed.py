@@ -150,7 +150,8 @@ def fit_tree(
 ) -> FloatArray:
     """Estimates of the leaves from what was observed at each level, along the first axis.
 
-    Level by level up, then down; the other axes are as many trees, all with these weights.
+    Level by level up, then down; the other axes are as many trees, all with these weights. None
+    stands for zeros.
     """
     trailing = next(each.shape[1:] for each in observed if each is not None)
 
@@ -164,10 +165,8 @@ def fit_tree(
     estimates, sums = [estimate], list[FloatArray]()
     for level in range(len(observed) - 2, -1, -1):
         below = np.add.reduceat(estimates[-1], variable.tree.offsets[level][:-1], axis=0)
-        value = observed[level]
-        estimate = (
-            below if value is None else below + at_nodes(weights.own, level) * (value - below)
-        )
+        own, value = at_nodes(weights.own, level), observed[level]
+        estimate = below * (1 - own) if value is None else below + own * (value - below)
         estimates.append(estimate)
         sums.append(below)
     estimates.reverse()

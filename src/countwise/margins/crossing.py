@@ -47,7 +47,7 @@ class Axis:
         traces = np.zeros((count + 1, count))
         for part in range(count):
             for level in range(part, count):
-                within = self._leaves(level) ** 2
+                within = self.leaves(level) ** 2
                 traces[part + 1, level] = (within / self._leaves_above(level, part)).sum()
         differences = np.triu(np.diff(traces, axis=0))
         dimensions = np.array(self.dimensions, dtype=np.float64)[:, None]
@@ -57,7 +57,7 @@ class Axis:
 
     def diagonal(self, level: int) -> FloatArray:
         """Variance that each part up to a level (rows) has at its categories, at unit variance."""
-        leaves = self._leaves(level)
+        leaves = self.leaves(level)
         shares = [leaves**2 / self._leaves_above(level, part) for part in range(level + 1)]
         rows = np.diff(np.array(shares), axis=0, prepend=0.0)
         return rows[:, :1] if self.balanced else rows
@@ -73,7 +73,7 @@ class Axis:
         found, sums = [values], values
         for level in range(len(self.variable.levels) - 1, -1, -1):
             sums = np.add.reduceat(sums, self.variable.tree.offsets[level][:-1], axis=place)
-            leaves = self._leaves(level).reshape(-1, *(1 for _ in values.shape[place + 1 :]))
+            leaves = self.leaves(level).reshape(-1, *(1 for _ in values.shape[place + 1 :]))
             found.append(sums / leaves)
         return found[::-1]
 
@@ -89,12 +89,13 @@ class Axis:
             return values
         return np.take(values, self.variable.parents(level, of=level - 1), axis=place)
 
-    def _leaves(self, level: int) -> FloatArray:
+    def leaves(self, level: int) -> FloatArray:
+        """How many leaves are below each category of a level."""
         starts = self.variable.starts(level)
         return np.diff(starts, append=self.variable.leaves).astype(np.float64)
 
     def _leaves_above(self, level: int, above: int) -> FloatArray:
-        return self._leaves(above)[self.variable.parents(level, of=above)]
+        return self.leaves(above)[self.variable.parents(level, of=above)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,6 +122,19 @@ class Crossing:
         levels = margin.levels
         return levels[self.spine], (*levels[: self.spine], *levels[self.spine + 1 :])
 
+    def finest_at(self, level: int) -> Margin:
+        """The margin of this level of the spine and all leaves of the axes."""
+        levels = list(self.workload.finest.levels)
+        levels[self.spine] = level
+        return Margin(tuple(levels))
+
+    def leaves(self, margin: Margin) -> FloatArray:
+        """For each count of a margin, how many leaves of the axes it is summed over."""
+        _, levels = self.split(margin)
+        columns = [axis.leaves(level) for axis, level in zip(self.axes, levels, strict=True)]
+        product: FloatArray = np.asarray(reduce(np.multiply.outer, columns, np.ones(1)))
+        return np.moveaxis(product, 0, self.spine)
+
     def gains(self, levels: Sequence[int]) -> FloatArray:
         """What summing to these levels of the axes multiplies each combination of parts by."""
         columns = [axis.gains[:, level] for axis, level in zip(self.axes, levels, strict=True)]
@@ -131,17 +145,17 @@ class Crossing:
 def crossing(workload: Workload) -> Crossing:
     """The variables of a workload, along the tree that most needs to be the spine.
 
-    That is one that is not balanced, the one with most categories if there are several; else the
-    one with most levels.
+    That is one that is not balanced, the one with most classes of leaves if there are several;
+    else the one with most levels.
     """
     axes = [Axis(variable=each) for each in workload.variables]
+    trees = {i: condense(axis.variable) for i, axis in enumerate(axes) if not axis.balanced}
 
-    def need(i: int) -> tuple[bool, int, int]:
+    def need(i: int) -> tuple[int, int, int]:
         sizes = axes[i].variable.sizes
-        unbalanced = not axes[i].balanced
-        return unbalanced, 0 if unbalanced else len(sizes), sizes[-1]
+        return len(trees[i].nodes[-1]) if i in trees else 0, len(sizes), sizes[-1]
 
     spine = max(range(len(axes)), key=need)
+    tree = trees.get(spine) or condense(workload.variables[spine])
     others = (*axes[:spine], *axes[spine + 1 :])
-    tree = condense(workload.variables[spine])
     return Crossing(workload=workload, spine=spine, axes=others, tree=tree)

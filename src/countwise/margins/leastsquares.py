@@ -1,149 +1,174 @@
 """The least-squares estimates of all margins from any measured ones.
 
-One pass where at most one variable is a tree that is not balanced, along that tree for each
-combination of parts of the others. docs/explain/crossed-least-squares.md.
+One pass where at most one variable is a tree that is not balanced and people can be in every cell;
+else conjugate gradients from there. docs/explain/crossed-least-squares.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from countwise.arrays import FloatArray
+from countwise.arrays import BoolArray, FloatArray
 from countwise.errors import PlanError
-from countwise.margins.condensed import fit_tree
-from countwise.margins.crossing import Crossing, crossing
+from countwise.margins.conjugate import conjugate_gradients, normal_equations
 from countwise.margins.measurement import Measurement
+from countwise.margins.onepass import NoisyCounts, gathered, nearly_inverse, right_side, solution
 from countwise.margins.variances import Variances, variances
 from countwise.tables.workload import Margin, Workload
-
-Totals = dict[tuple[int, bool], FloatArray]  # by level of the spine, and whether known exactly
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimates:
     """Least-squares estimates: real numbers, some of them negative, that add up at every margin.
 
-    What nothing measured determines is shared evenly among the cells; its variance is infinite.
+    What nothing measured determines is shared evenly among the cells, and its variance is infinite.
+    `possible` says in which cells people can be, None where in all. `steps` is 0 after one pass.
     """
 
     workload: Workload
     cells: FloatArray
     variances: Variances
+    possible: BoolArray | None = None
+    steps: int = 0
 
     def margin(self, margin: Margin) -> FloatArray:
         """Estimated counts of a margin."""
         return self.workload.sums(self.cells, margin)
 
     def variance(self, margin: Margin) -> FloatArray:
-        """Variance of each estimated count, of the margin's shape or length 1 along an axis."""
-        return self.variances.variance(margin)
+        """Variance of each estimated count, of the margin's shape or length 1 along an axis.
+
+        At most this where some cells are impossible: knowing that takes error away.
+        """
+        found = self.variances.variance(margin)
+        if self.possible is None:
+            return found
+        return np.where(self.workload.sums(self.possible.astype(np.int64), margin) > 0, found, 0.0)
 
 
 def fit(workload: Workload, measurements: Sequence[Measurement]) -> Estimates:
-    """The estimates that are nearest to all noisy counts, each by the variance of its noise."""
-    noise = noise_of(workload, measurements)
-    crossed = crossing(workload)
+    """The estimates that are nearest to all noisy counts, each by the variance of its noise.
+
+    Exact counts of a margin with noise must be 0: cells where nobody can be.
+    """
+    counts, noise = averaged(measurements)
     accuracy = variances(workload, noise)
+    possible = possible_cells(workload, measurements)
+    if accuracy.crossing.exact and possible is None:
+        cells = solution(accuracy, gathered(accuracy, counts))
+        return Estimates(workload=workload, cells=cells, variances=accuracy)
+    cells, steps = _in_steps(accuracy, counts, possible)
     return Estimates(
-        workload=workload,
-        cells=solve(accuracy, gathered(crossed, measurements)),
-        variances=accuracy,
+        workload=workload, cells=cells, variances=accuracy, possible=possible, steps=steps
     )
 
 
-def noise_of(workload: Workload, measurements: Sequence[Measurement]) -> dict[Margin, float]:
-    """Variance of the noise of each measured margin, that of the average where it is repeated."""
-    noise: dict[Margin, float] = {}
-    for each in measurements:
-        variance = _variance(workload, each)
-        before = noise.get(each.margin, np.inf)
-        noise[each.margin] = 0.0 if 0.0 in (variance, before) else 1 / (1 / before + 1 / variance)
-    return noise
+def _in_steps(
+    accuracy: Variances, counts: Mapping[Margin, NoisyCounts], possible: BoolArray | None
+) -> tuple[FloatArray, int]:
+    """Conjugate gradients from the one-pass solution, among the cells where people can be.
 
-
-def _variance(workload: Workload, measurement: Measurement) -> float:
-    """Variance of the noise of a measurement: 0 where no count of it has noise."""
-    exact = measurement.exact
-    if exact is None or not exact.any():
-        return measurement.law.variance
-    if exact.all():
-        return 0.0
-    raise PlanError(
-        f"table {workload.name(measurement.margin)} is exact at some counts and noisy at others. "
-        "To fix, keep all of its counts exact or none."
+    Sums known exactly are kept by the start, and no step changes them.
+    """
+    workload, totals = accuracy.crossing.workload, gathered(accuracy, counts)
+    right, start = right_side(accuracy, totals), solution(accuracy, totals)
+    noisy = {margin: each for margin, each in accuracy.noise.items() if each > 0}
+    operator = normal_equations(workload, {margin: 1 / each for margin, each in noisy.items()})
+    if possible is None:
+        return conjugate_gradients(
+            operator, lambda residual: nearly_inverse(accuracy, residual), right, start
+        )
+    kept = _Kept(workload=workload, possible=possible, margin=_finest_known(accuracy))
+    unconstrained = variances(workload, noisy)
+    return conjugate_gradients(
+        lambda cells: kept.project(operator(cells)),
+        lambda residual: kept.project(nearly_inverse(unconstrained, residual)),
+        kept.project(right),
+        kept.begin(start, counts),
     )
-
-
-def gathered(crossed: Crossing, measurements: Sequence[Measurement]) -> Totals:
-    """For each level of the spine, noisy counts times precision, summed as those of every cell."""
-    workload, totals = crossed.workload, Totals()
-    for each in measurements:
-        variance = _variance(workload, each)
-        level, _ = crossed.split(each.margin)
-        values = each.noisy / variance if variance else each.noisy.astype(np.float64)
-        fine = list(workload.finest.levels)
-        fine[crossed.spine] = level
-        values = workload.spread(values, each.margin, to=Margin(tuple(fine)))
-        values = np.moveaxis(values, crossed.spine, 0)
-        key = level, variance == 0
-        if key in totals:
-            totals[key] += values
-        else:
-            totals[key] = np.array(values, order="C")
-    return totals
-
-
-def solve(accuracy: Variances, totals: Totals) -> FloatArray:
-    """The cells that solve the normal equations whose right side these totals are."""
-    crossed = accuracy.crossing
-    cells = _Solution(accuracy=accuracy).along(totals, ())
-    cells = np.zeros((1,) * len(crossed.workload.shape)) if cells is None else cells
-    cells = np.broadcast_to(np.moveaxis(cells, 0, crossed.spine), crossed.workload.shape)
-    return np.ascontiguousarray(cells)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Solution:
-    """Splits totals into parts axis by axis, and fits each combination of parts along the spine."""
+class _Kept:
+    """Tables that are 0 where nobody can be, and whose sums to a margin do not change."""
 
-    accuracy: Variances
+    workload: Workload
+    possible: BoolArray
+    margin: Margin | None
 
-    def along(self, totals: Totals, parts: tuple[int, ...]) -> FloatArray | None:
-        """Cells from totals whose first axes are reduced to these parts; None where unmeasured."""
-        crossed = self.accuracy.crossing
-        totals = {key: each for key, each in totals.items() if self._has(key, parts)}
-        if not totals:
-            return None
-        if len(parts) == len(crossed.axes):
-            return self._fitted(totals, parts)
-        axis, place = crossed.axes[len(parts)], len(parts) + 1
-        means = {key: axis.means(each, place) for key, each in totals.items()}
-        cells: FloatArray | None = None
-        for part, dimension in enumerate(axis.dimensions):
-            if cells is not None and part:
-                cells = axis.down(cells, part, place)
-            if dimension == 0:
-                continue
-            own = {key: axis.part(each, part, place) for key, each in means.items()}
-            found = self.along(own, (*parts, part))
-            if found is not None:
-                cells = found if cells is None else cells + found
-        return cells
+    def project(self, cells: FloatArray) -> FloatArray:
+        """The nearest table whose sums to the margin are 0."""
+        free = np.where(self.possible, cells, 0.0)
+        if self.margin is None:
+            return free
+        return free - self._divided(self.workload.sums(free, self.margin), self.margin)
 
-    def _has(self, key: tuple[int, bool], parts: tuple[int, ...]) -> bool:
-        """Whether a margin that these totals came from has the parts."""
-        level, exact = key
-        source = self.accuracy.known if exact else self.accuracy.measured
-        return bool(source[level][parts].any())
+    def begin(self, cells: FloatArray, counts: Mapping[Margin, NoisyCounts]) -> FloatArray:
+        """The nearest table whose sums to the margin are the counts."""
+        free = np.where(self.possible, cells, 0.0)
+        if self.margin is None:
+            return free
+        missing = counts[self.margin] - self.workload.sums(free, self.margin)
+        return free + self._divided(missing.astype(np.float64), self.margin)
 
-    def _fitted(self, totals: Totals, parts: tuple[int, ...]) -> FloatArray:
-        """The fit along the spine, from the average of what each of its levels has of the parts."""
-        crossed, observed = self.accuracy.crossing, list[FloatArray | None]()
-        for level in range(len(crossed.variable.sizes)):
-            exact = (level, True) in totals
-            source = self.accuracy.known if exact else self.accuracy.measured
-            value = totals.get((level, exact))
-            observed.append(None if value is None else value / source[level][parts])
-        problem = int(np.ravel_multi_index(parts, self.accuracy.known.shape[1:])) if parts else 0
-        return fit_tree(crossed.variable, crossed.tree, self.accuracy.weights, problem, observed)
+    def _divided(self, sums: FloatArray, margin: Margin) -> FloatArray:
+        room = self.workload.sums(self.possible.astype(np.int64), margin)
+        shares = self.workload.spread(sums / np.maximum(room, 1), margin)
+        return np.where(self.possible, shares, 0.0)
+
+
+def _finest_known(accuracy: Variances) -> Margin | None:
+    """The margin known exactly whose sums are all others known exactly; None where there is none.
+
+    Others are sums of it, so it is enough to keep its counts.
+    """
+    known = [margin for margin, each in accuracy.noise.items() if each == 0]
+    for margin in known:
+        if all(margin.covers(each) for each in known):
+            return margin
+    if known:
+        names = ", ".join(map(accuracy.crossing.workload.name, known))
+        raise PlanError(
+            f"tables {names} are exact, none refines the others, and there are cells where nobody "
+            "can be. To fix, keep exact counts of one of them, or list no impossible cells."
+        )
+    return None
+
+
+def averaged(
+    measurements: Sequence[Measurement],
+) -> tuple[dict[Margin, NoisyCounts], dict[Margin, float]]:
+    """Counts of each measured margin, and the variance of their noise: 0 where there is none.
+
+    A margin measured more than once has the average by precision, or the exact counts.
+    """
+    counts, noise = dict[Margin, Any](), dict[Margin, float]()
+    for each in measurements:
+        margin, variance = each.margin, each.law.variance
+        if each.exact is not None and each.exact.all():
+            variance = 0.0
+        if margin not in noise or variance == 0:
+            counts[margin], noise[margin] = each.noisy, variance
+        elif noise[margin] > 0:
+            weight = noise[margin] / (noise[margin] + variance)
+            counts[margin] = counts[margin] + weight * (each.noisy - counts[margin])
+            noise[margin] *= 1 - weight
+    return counts, noise
+
+
+def possible_cells(workload: Workload, measurements: Sequence[Measurement]) -> BoolArray | None:
+    """The cells that are in no exact count of a margin with noise, None if that is all of them."""
+    possible: BoolArray | None = None
+    for each in measurements:
+        if each.exact is None or not each.exact.any() or each.exact.all():
+            continue
+        if each.noisy[each.exact].any():
+            raise PlanError(
+                f"table {workload.name(each.margin)} has counts with noise and exact counts that "
+                "are not 0. To fix, keep all of its counts exact or none."
+            )
+        free = workload.spread((~each.exact).astype(np.int64), each.margin) > 0
+        possible = free if possible is None else possible & free
+    return possible
