@@ -145,17 +145,17 @@ class Crossing:
 def crossing(workload: Workload) -> Crossing:
     """The variables of a workload, along the tree that most needs to be the spine.
 
-    That is one that is not balanced, the one with most categories if there are several; else the
-    one with most levels.
+    That is one that is not balanced, the one with most classes of leaves if there are several;
+    else the one with most levels.
     """
     axes = [Axis(variable=each) for each in workload.variables]
+    trees = {i: condense(axis.variable) for i, axis in enumerate(axes) if not axis.balanced}
 
-    def need(i: int) -> tuple[bool, int, int]:
+    def need(i: int) -> tuple[int, int, int]:
         sizes = axes[i].variable.sizes
-        unbalanced = not axes[i].balanced
-        return unbalanced, 0 if unbalanced else len(sizes), sizes[-1]
+        return len(trees[i].nodes[-1]) if i in trees else 0, len(sizes), sizes[-1]
 
     spine = max(range(len(axes)), key=need)
+    tree = trees.get(spine) or condense(workload.variables[spine])
     others = (*axes[:spine], *axes[spine + 1 :])
-    tree = condense(workload.variables[spine])
     return Crossing(workload=workload, spine=spine, axes=others, tree=tree)

@@ -56,7 +56,7 @@ def fit(workload: Workload, measurements: Sequence[Measurement]) -> Estimates:
     counts, noise = averaged(measurements)
     accuracy = variances(workload, noise)
     possible = possible_cells(workload, measurements)
-    if accuracy.exact and possible is None:
+    if accuracy.crossing.exact and possible is None:
         cells = solution(accuracy, gathered(accuracy, counts))
         return Estimates(workload=workload, cells=cells, variances=accuracy)
     cells, steps = _in_steps(accuracy, counts, possible)

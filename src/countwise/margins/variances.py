@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from countwise.arrays import FloatArray
+from countwise.arrays import BoolArray, FloatArray
+from countwise.margins.blocks import BlockVariances
 from countwise.margins.condensed import Weights, weigh
 from countwise.margins.crossing import Crossing, crossing
 from countwise.tables.workload import Margin, Workload
@@ -19,8 +20,9 @@ from countwise.tables.workload import Margin, Workload
 class Variances:
     """What measured margins say of all margins, from the variance of the noise of each.
 
-    Exact where at most one variable is a tree that is not balanced. Otherwise the other trees
-    that are not balanced count with mean sizes of their categories, and the variances are near.
+    Exact where at most one variable is a tree that is not balanced, and where the blocks of such
+    trees are small, as those of classifications are. Otherwise the other trees count with mean
+    sizes of their categories, and the variances are only of the right order.
     """
 
     crossing: Crossing
@@ -29,7 +31,14 @@ class Variances:
     @property
     def exact(self) -> bool:
         """Whether these are the variances of least squares, not numbers near to them."""
-        return self.crossing.exact
+        return self.crossing.exact or self._blocks is not None
+
+    @cached_property
+    def _blocks(self) -> BlockVariances | None:
+        if self.crossing.exact:
+            return None
+        blocks = BlockVariances(crossing=self.crossing, noise=self.noise)
+        return blocks if blocks.affordable else None
 
     @cached_property
     def measured(self) -> FloatArray:
@@ -74,7 +83,10 @@ class Variances:
             level, [a.diagonal(b) for a, b in zip(self.crossing.axes, levels, strict=True)]
         )
         classes = self.crossing.tree.classes[level]
-        return np.moveaxis(found[classes] if len(found) > 1 else found, 0, self.crossing.spine)
+        found = np.moveaxis(found[classes] if len(found) > 1 else found, 0, self.crossing.spine)
+        if self._blocks is None:
+            return found
+        return np.where(_settled(found), found, self._blocks.variance(margin))
 
     def mean_variance(self, margin: Margin) -> float:
         """Mean over the counts of a margin of their variances."""
@@ -82,7 +94,10 @@ class Variances:
         pairs = zip(self.crossing.axes, levels, strict=True)
         found = self._along_axes(level, [a.mean_diagonal(b)[:, None] for a, b in pairs])
         nodes = self.crossing.tree.nodes[level]
-        return float(nodes @ found.reshape(len(nodes)) / nodes.sum())
+        mean = nodes @ found.reshape(len(nodes)) / nodes.sum()
+        if self._blocks is None or _settled(mean):
+            return float(mean)
+        return self._blocks.mean_variance(margin)
 
     def _along_axes(self, level: int, diagonals: list[FloatArray]) -> FloatArray:
         """Sum over the combinations of parts, for each class of the spine's nodes."""
@@ -94,6 +109,11 @@ class Variances:
             np.inf,
             _contract(np.where(unknown, 0.0, found), diagonals),
         )
+
+
+def _settled(variances: FloatArray) -> BoolArray:
+    """Where nothing or everything is known, which mean sizes say without error."""
+    return np.asarray(np.isinf(variances) | (variances == 0))
 
 
 def _contract(values: FloatArray, matrices: list[FloatArray]) -> FloatArray:
