@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import numpy as np
 import polars as pl
-from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw
+from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw
 
 from conftest import SHARED_DATA
 from countwise.arrays import FloatArray, IntArray
