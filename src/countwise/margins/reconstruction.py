@@ -40,8 +40,8 @@ class Reconstruction:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """Signed least squares; margins exact in part count as noisy here."""
-        return fit(self.workload, [_noisy(each) for each in self.measurements])
+        """Signed least squares; exact counts above 0 beside noisy ones count as noisy here."""
+        return fit(self.workload, [without_part_exact(each) for each in self.measurements])
 
     @cached_property
     def margins(self) -> list[Margin]:
@@ -104,7 +104,9 @@ class Reconstruction:
         return max(float(np.mean(self.estimates.variance(margin))), LEAST_VARIANCE)
 
 
-def _noisy(measurement: Measurement) -> Measurement:
+def without_part_exact(measurement: Measurement) -> Measurement:
+    """The same, exact counts above 0 taken as noisy where others of the margin have noise."""
     exact = measurement.exact
-    partly = exact is not None and exact.any() and not exact.all()
-    return replace(measurement, exact=None) if partly else measurement
+    if exact is None or exact.all():
+        return measurement
+    return replace(measurement, exact=exact & (measurement.noisy == 0))
