@@ -6,11 +6,11 @@ from itertools import combinations, product
 
 import numpy as np
 import polars as pl
-from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw
 
 from conftest import SHARED_DATA
 from countwise.arrays import FloatArray, IntArray
 from countwise.margins.measurement import Measurement
+from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw
 from countwise.tables.variable import Variable, make_variable
 from countwise.tables.workload import Margin, Workload
 from needs import needs

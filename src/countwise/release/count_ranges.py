@@ -8,7 +8,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.margins.measurement import Measurement
-from countwise.margins.ranges import margin_ranges
+from countwise.margins.ranges import fitted, margin_ranges
 from countwise.sumproduct.implied_bounds import BOUNDLESS
 from countwise.sumproduct.normal_approximation import Normal, beside, downward, own_values, upward
 from countwise.sumproduct.prior_free_laws import free_laws, normal_ranges
@@ -51,7 +51,11 @@ def ranges_of(measured: Measurements) -> Ranges:
 
 def crossed_ranges(workload: Workload, measurements: Sequence[Measurement]) -> Ranges:
     """The ranges of all counts of the published tables."""
-    found = [margin_ranges(workload, measurements, each, PROBABILITY) for each in workload.margins]
+    estimates = fitted(workload, measurements)
+    found = [
+        margin_ranges(workload, measurements, each, PROBABILITY, estimates=estimates)
+        for each in workload.margins
+    ]
     return Ranges(
         low=tuple(frozen(low) for low, _ in found),
         high=tuple(frozen(high) for _, high in found),
