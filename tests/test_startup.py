@@ -79,8 +79,12 @@ def test_the_function_release_stays_when_its_room_is_loaded() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_with_its_own_first_words(name: str) -> None:
-    module = import_module(f"countwise.cli.{name}")
-    own = module.app.info.help if hasattr(module, "app") else getattr(module, name).__doc__
+    module = import_module(f"countwise.cli.{name.replace('-', '_')}")
+    own = (
+        module.app.info.help
+        if hasattr(module, "app")
+        else getattr(module, name.replace("-", "_")).__doc__
+    )
     if not isinstance(own, str):
         own = module.app.registered_callback.callback.__doc__
     assert " ".join(inspect.cleandoc(own).split("\n\n")[0].split()) == COMMANDS[name]

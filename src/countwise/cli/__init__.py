@@ -1,13 +1,13 @@
 """The command line: parse, call, print. One file a command; no mathematics here."""
 
 import sys
-from contextlib import nullcontext
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
 from countwise.cli.commands import MARKUP, Front
+from countwise.cli.compiling import told
 from countwise.cli.faults import only_our_words, unforeseen
 from countwise.errors import CountwiseError
 
@@ -45,8 +45,11 @@ def countwise(
 def main() -> None:
     """Run the command line; a known problem ends with its message and exit code."""
     # The processes that a server starts write their logs where libraries would write.
-    with nullcontext() if sys.argv[1:2] == ["serve"] else only_our_words():
+    if sys.argv[1:2] == ["serve"]:
         code = _ended()
+    else:
+        with only_our_words(), told():
+            code = _ended()
     sys.exit(code)
 
 
