@@ -18,7 +18,6 @@ from countwise.privacy.laws import Geometric
 from countwise.privacy.measurements import Measurements
 from worlds import PRIOR, ROUTES, SETTINGS, SPARSE_WORLDS, WORLDS, coverage, simulate
 
-
 STUDIED = ((10,), (50,))
 """Shapes that are left to `./check --studies`; two components and a tree are tried always."""
 
