@@ -79,7 +79,7 @@ def test_the_function_release_stays_when_its_room_is_loaded() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_with_its_own_first_words(name: str) -> None:
-    module = import_module(f"countwise.cli.{name.replace('-', '_')}")
+    module = import_module(f"countwise.cli.{name.replace('-', '_')}_command")
     own = (
         module.app.info.help
         if hasattr(module, "app")

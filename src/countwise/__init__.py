@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from countwise.errors import BudgetError, CountwiseError, InputError
 
 if TYPE_CHECKING:
-    from countwise.inference.printed import infer_counts
+    from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer, infer_measurements
     from countwise.release.document import Release, read_release
     from countwise.release.plan import Plan, read_plan
@@ -40,7 +40,7 @@ _ROOMS = {
     "Plan": "release.plan",
     "Release": "release.document",
     "infer": "inference.routes",
-    "infer_counts": "inference.printed",
+    "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",
     "read_counts": "tables.reading",
     "read_domain": "tables.reading",

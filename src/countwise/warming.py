@@ -11,44 +11,29 @@ import numpy as np
 
 from countwise.errors import CountwiseError
 from countwise.examples import BY, COUNT, clinics
-from countwise.inference.bypieces import infer_by_pieces
-from countwise.inference.printed import infer_counts
+from countwise.inference.paper_tables import infer_counts
 from countwise.inference.routes import infer
+from countwise.inference.subtree_posteriors import infer_by_pieces
 from countwise.kernels.compilation import folder_of_code
-from countwise.privacy.laws import Geometric
+from countwise.noise.laws import Geometric
 from countwise.progress import Tell, silent
+from countwise.release.count_sources import table_source
 from countwise.release.document import Release
+from countwise.release.large_release import read_large_release
+from countwise.release.piecewise_release import release_by_pieces
 from countwise.release.plan import ADJUSTMENTS, Plan
-from countwise.release.published import read_large_release
 from countwise.release.run import release
-from countwise.release.sources import table_source
-from countwise.release.streamed import release_by_pieces
 from countwise.risk.loss import expected_losses
 from countwise.sumproduct.priors import read_prior
 from countwise.tables.reading import read_counts
-from countwise.verification.answer import answer
 from countwise.verification.gibbs import standard_draws, table_draws
-from countwise.verification.planner import Setting, power
-from countwise.verification.question import Question
-from countwise.verification.records import Records
-from countwise.verification.request import make_request
-from countwise.verification.schema import schema_from_dict
-from countwise.verification.verify import verify
+from countwise.verification.trial_requests import try_requests
 
-ROWS = 400
 PIECE = 20
 WIDE = ((80, 30, 0, 12, 45), "1/10")  # noise so wide that sums are solved by frequency
 TABLES = ((8, 3, 0, 1), "1"), WIDE
 MADE = (("mode", "independent"), ("mode", "summed"), ("draw-1", "independent"),
         ("draw-1", "summed"), ("draw-2", "independent"), ("clipped", "independent"))  # fmt: skip
-MODELS = (
-    ('y ~ log(x) + poly(x, 2) + f where x > 1 and f = "p"', "log(x) > 0", "ols"),
-    ("y ~ x + f", 'significant(x > 0, 0.05) and predict(x = 2, f = "p") > 0', "ols"),
-    ("y ~ x", "trend(x over t) > 0", "ols"),
-    ("y ~ x", "x cut at 0, 1", "ols"),
-    ("b ~ x", "x > 0", "logistic"),
-    ("t ~ x", "x > 0", "poisson"),
-)
 
 
 def warm_up(tell: Tell = silent) -> Path:
@@ -133,26 +118,6 @@ def losses() -> None:
     expected_losses(bins, law, rng=np.random.default_rng(0), method="simulation", draws=50)
 
 
-def verification() -> None:
-    """Every kind of request to verify a finding, and of planning one."""
-    records = _records()
-    for mechanism in ("lattice", "laplace"):
-        for model, claim, family in MODELS:
-            question = Question(
-                model=model,
-                claim=claim,
-                family=family,
-                epsilon=2,
-                partitions=20,
-                mechanism=mechanism,
-            )
-            request = make_request(records.schema, question)
-            answer(verify(records, request), request).to_dict()
-    rng = np.random.default_rng(0)
-    setting = Setting(partitions=20, epsilon=request.epsilon, mechanism="lattice", alpha=np.ones(3))
-    power(setting, distance=1, repetitions=10, rng=rng)
-
-
 def sampled_verification() -> None:
     """The sampler that the exact posterior of a verification is compared with."""
     for sampler in (standard_draws, table_draws):
@@ -167,37 +132,11 @@ def sampled_verification() -> None:
         )
 
 
-def _records() -> Records:
-    """Made-up rows of every type of column."""
-    schema = schema_from_dict(
-        {
-            "person": {"one_row_each": True},
-            "columns": {
-                "y": {"type": "number", "low": -9, "high": 9},
-                "x": {"type": "number", "low": 1, "high": 9},
-                "f": {"type": "category", "levels": ["p", "q"]},
-                "b": {"type": "binary"},
-                "t": {"type": "integer", "low": 0, "high": 3},
-            },
-        }
-    )
-    rng = np.random.default_rng(0)
-    rows = {
-        "y": rng.uniform(-9, 9, ROWS),
-        "x": rng.uniform(1, 9, ROWS),
-        "f": rng.integers(0, 2, ROWS).astype(float),
-        "b": rng.integers(0, 2, ROWS).astype(float),
-        "t": rng.integers(0, 4, ROWS).astype(float),
-    }
-    ids = np.arange(ROWS, dtype=np.int64).view(np.uint8)
-    return Records(schema, rows, ids, 8 * np.arange(ROWS + 1))
-
-
 JOBS: dict[str, Callable[[], None]] = {
     "releases": releases,
     "releases in pieces": releases_in_pieces,
     "published counts": published_counts,
     "losses": losses,
-    "verification": verification,
+    "verification": try_requests,
     "its sampler": sampled_verification,
 }

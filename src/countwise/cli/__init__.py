@@ -8,7 +8,7 @@ import typer
 
 from countwise.cli.commands import MARKUP, Front
 from countwise.cli.compiling import told
-from countwise.cli.faults import only_our_words, unforeseen
+from countwise.cli.crashes import only_our_words, unforeseen
 from countwise.errors import CountwiseError
 
 app = typer.Typer(
@@ -62,7 +62,7 @@ def _ended() -> int:
             print(words, file=sys.stderr)
         return problem.exit_code
     except OSError as problem:
-        from countwise.tables.faults import reason
+        from countwise.tables.file_faults import reason
 
         place = f": {problem.filename}" if problem.filename else ""
         print(f"countwise: {reason(problem)}{place}", file=sys.stderr)

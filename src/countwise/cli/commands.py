@@ -41,7 +41,7 @@ COMMANDS = {
 @cache
 def loaded(name: str) -> Any:
     """The command of the module with its name: its `app`, or else the function of its name."""
-    module = import_module(f"countwise.cli.{name.replace('-', '_')}")
+    module = import_module(f"countwise.cli.{name.replace('-', '_')}_command")
     example = getattr(module, "EXAMPLE", None)
     holder = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     holder.callback()(_no_options)
