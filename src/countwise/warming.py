@@ -26,7 +26,7 @@ from countwise.release.run import release
 from countwise.risk.loss import expected_losses
 from countwise.sumproduct.priors import read_prior
 from countwise.tables.reading import read_counts
-from countwise.verification.gibbs import standard_draws, table_draws
+from countwise.verification.reference_samplers import standard_draws, table_draws
 from countwise.verification.trial_requests import try_requests
 
 PIECE = 20
