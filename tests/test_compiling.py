@@ -1,9 +1,12 @@
 """Compilation is said once, kept for other processes, and where it can not be kept that is said."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+
+import numba
 
 TOY = """
 from countwise.kernels.compilation import compiled
@@ -45,6 +48,18 @@ def test_it_is_said_once_and_the_next_process_finds_what_is_kept(tmp_path: Path)
     first = said(tmp_path)
     assert first.count("compiling, once") == 1
     assert str(tmp_path / "code") in first
+    assert said(tmp_path) == ""
+
+
+def test_what_another_version_kept_is_renewed(tmp_path: Path) -> None:
+    """An index names types, and Numba reads it before it looks whether it is out of date."""
+    said(tmp_path)
+    kept = list((tmp_path / "code").rglob("*.nbi"))
+    assert len(kept) == 2
+    for index in kept:
+        gone = b"ccountwise.kernels.tilting\nNoSuchType\n."
+        index.write_bytes(pickle.dumps(numba.__version__) + gone)
+    assert "compiling, once" in said(tmp_path)
     assert said(tmp_path) == ""
 
 

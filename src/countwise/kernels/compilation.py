@@ -8,6 +8,7 @@ something has to be compiled.
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -63,10 +64,20 @@ def _kept(function: Callable[..., Any], **options: Any) -> Any:
     """Machine code kept on disk, or, where no folder can be written to, in memory only."""
     try:
         made = njit(cache=True, nogil=True, **options)(function)
+        made._cache.load_overload = partial(_load_or_renew, made._cache, made._cache.load_overload)
     except RuntimeError:
         made = njit(nogil=True, **options)(function)
     FUNCTIONS.append(made)
     return made
+
+
+def _load_or_renew(cache: Any, load: Callable[..., Any], *wanted: Any) -> Any:
+    """Kept code, or None where another version of countwise kept it whose types are gone."""
+    try:
+        return load(*wanted)
+    except (AttributeError, ImportError):
+        cache.flush()
+        return None
 
 
 def folder_of_code() -> Path | None:
