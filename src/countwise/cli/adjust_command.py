@@ -16,7 +16,7 @@ from countwise.cli.console import out, print_json, progress
 from countwise.errors import InputError, TableError
 from countwise.margins.whole import Method
 from countwise.noise.numbers import one_of
-from countwise.release.crossed_release import CrossedRelease, read_published
+from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import ADJUSTMENTS, Plan
@@ -120,7 +120,7 @@ def _adjust_again(
     folder: Path, file: Path, method: str | None, *, overwrite: bool, json: bool
 ) -> None:
     """The noisy tables of a release folder, made to add up anew."""
-    made = read_published(folder)
+    made = read_release(folder)
     if not isinstance(made, CrossedRelease):
         raise InputError(
             f"{folder} is the release of one tree. To fix, adjust its measurements.parquet, and "

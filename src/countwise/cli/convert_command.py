@@ -9,7 +9,7 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.errors import InputError
 from countwise.noise.numbers import one_of
-from countwise.release.crossed_release import CrossedRelease, read_published
+from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import Release
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.workbook import write_workbook
@@ -59,7 +59,7 @@ def convert(
     refuse_existing(file, overwrite=overwrite)
     with progress(2) as tell:
         tell("reading")
-        release = read_published(folder)
+        release = read_release(folder)
         tell("writing")
         with whole(file, overwrite=overwrite) as partial:
             write(release, partial, chosen, table=table, total_code=total_code, dataflow=dataflow)

@@ -21,9 +21,9 @@ from countwise.release.document import (
     Release,
     read_any_manifest,
     read_noise,
-    read_release,
     refuse_changed,
 )
+from countwise.release.document import read_release as read_tree_release
 from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
 from countwise.release.publication import Publication, noise_facts
@@ -164,12 +164,12 @@ def _compared(workload: Workload) -> Iterator[tuple[Margin, Margin]]:
     yield from combinations(finest, 2)
 
 
-def read_published(folder: str | Path) -> Release | CrossedRelease:
+def read_release(folder: str | Path) -> Release | CrossedRelease:
     """The release in a folder, of a tree or of tables that cross, refused unless it is whole."""
     folder = Path(folder)
     manifest = read_any_manifest(folder)
     if manifest["format"] == Release.FORMAT:
-        return read_release(folder)
+        return read_tree_release(folder)
     refuse_changed(folder, manifest)
     plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
     table = pl.read_parquet(folder / "counts.parquet", glob=False)
