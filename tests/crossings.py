@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from countwise.margins.measurement import Measurement
-from countwise.privacy.laws import DiscreteGaussian, Exact, IntegerLaw
+from countwise.noise.laws import DiscreteGaussian, Exact, IntegerLaw
 from countwise.tables.variable import Variable, make_variable
 from countwise.tables.workload import Margin, Workload
 

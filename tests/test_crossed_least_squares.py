@@ -11,7 +11,7 @@ from countwise.errors import PlanError
 from countwise.margins.leastsquares import fit
 from countwise.margins.measurement import Measurement
 from countwise.margins.variances import variances
-from countwise.privacy.laws import DiscreteGaussian
+from countwise.noise.laws import DiscreteGaussian
 from countwise.tables.variable import make_variable
 from countwise.tables.workload import Margin, Workload
 from crossings import (
