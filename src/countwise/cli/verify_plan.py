@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.verify_options import (
@@ -23,7 +24,7 @@ from countwise.cli.verify_options import (
     whole_numbers,
 )
 from countwise.errors import InputError
-from countwise.noise.numbers import one_of, written
+from countwise.noise.numbers import written
 from countwise.verification.border import SYMMETRIC, stated_border
 from countwise.verification.outcome_noise import MECHANISMS
 from countwise.verification.planner import (

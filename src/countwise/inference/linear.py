@@ -63,8 +63,7 @@ def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | N
     homes = set()
     for level, node in nodes:
         if level == deepest:
-            offsets = hierarchy.offsets[level - 1]
-            homes.add(int(np.searchsorted(offsets, node, side="right")) - 1)
+            homes.add(hierarchy.parent(level, node))
         elif level < deepest - 1:
             return None
         else:
@@ -72,9 +71,11 @@ def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | N
     if len(homes) != 1:
         return None
     parent = homes.pop()
-    start, stop = hierarchy.offsets[deepest - 1][parent : parent + 2].tolist()
+    below = hierarchy.children(deepest - 1, parent)
     whole = linear.terms.get((deepest - 1, parent), Fraction(0))
-    multiples = [linear.terms.get((deepest, n), Fraction(0)) + whole for n in range(start, stop)]
+    multiples = [
+        linear.terms.get((deepest, n), Fraction(0)) + whole for n in range(below.start, below.stop)
+    ]
     return deepest - 1, parent, multiples
 
 

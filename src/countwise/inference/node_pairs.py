@@ -12,7 +12,6 @@ import numpy as np
 from countwise.arrays import FloatArray
 from countwise.inference.sibling_sums import Sum, step_laws
 from countwise.sumproduct.tree import Solved
-from countwise.withheld.packed_pairs import Paired
 
 MOST_PAIRS = 2e8
 
@@ -68,9 +67,7 @@ def path(solved: Solved, node: Node) -> list[Node]:
     """The nodes from the root to this one."""
     found = [node]
     for level in range(node[0], 0, -1):
-        offsets = solved.hierarchy.offsets[level - 1]
-        above = int(np.searchsorted(offsets, found[-1][1], side="right")) - 1
-        found.append((level - 1, above))
+        found.append((level - 1, solved.hierarchy.parent(level, found[-1][1])))
     return found[::-1]
 
 
@@ -103,7 +100,7 @@ def given_parent(
 
     Rows of counts that the parent can not have are zero.
     """
-    place = child[1] - int(solved.hierarchy.offsets[parent[0]][parent[1]])
+    place = child[1] - solved.hierarchy.children(*parent).start
     laws = _laws(solved, parent, [place])
     if laws is None:
         return None
@@ -124,7 +121,7 @@ def given_parent(
 
 
 def _of_siblings(solved: Solved, parent: Node, first: Node, second: Node) -> PairLaw | None:
-    base = int(solved.hierarchy.offsets[parent[0]][parent[1]])
+    base = solved.hierarchy.children(*parent).start
     laws = _laws(solved, parent, [first[1] - base, second[1] - base])
     if laws is None:
         return None
@@ -150,7 +147,7 @@ def _laws(solved: Solved, parent: Node, places: list[int]) -> list[list[Sum]] | 
     """For each step, the law of each of some children and of the sum of the others."""
     children = solved.children(parent[0], parent[1], parent[1] + 1)
     steps = solved.ties.steps(*parent, children)
-    if isinstance(steps, Paired):
+    if not steps.separable:
         return None
     rest = np.setdiff1d(np.arange(children.nodes), places)
     return step_laws(steps, children, [*(np.array([place]) for place in places), rest])

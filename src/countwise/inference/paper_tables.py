@@ -6,11 +6,12 @@ import numpy as np
 import polars as pl
 
 from countwise.arrays import IntArray, frozen
+from countwise.choices import one_of
 from countwise.errors import InputError, ReleaseError
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import infer_published
 from countwise.noise.laws import LAWS
-from countwise.noise.numbers import Number, exact, one_of
+from countwise.noise.numbers import Number, exact
 from countwise.progress import Tell, silent
 from countwise.sumproduct.node_noise import mixed_noise, same_noise
 from countwise.sumproduct.priors import Prior

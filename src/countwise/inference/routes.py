@@ -8,12 +8,12 @@ import numpy as np
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray, frozen
+from countwise.choices import one_of
 from countwise.errors import InputError
 from countwise.inference.exact_posterior import Computed
 from countwise.inference.posterior import Posterior
 from countwise.inference.prior_free_posterior import PriorFree
 from countwise.inference.sampled_posterior import sample
-from countwise.noise.numbers import one_of
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts, read_release
 from countwise.sumproduct.measured_nodes import seen_by

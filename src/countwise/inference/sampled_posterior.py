@@ -106,8 +106,8 @@ class Sampled(Posterior):
         level, node = find(self.hierarchy, parent)
         if level == len(self.hierarchy.offsets):
             raise InputError("a cell has no children. To fix, name a parent.")
-        start, stop = self.hierarchy.offsets[level][node : node + 2].tolist()
-        return most_frequent(self.all_draws.levels[level + 1][:, start:stop], count, self.effective)
+        rows = self.all_draws.levels[level + 1][:, self.hierarchy.children(level, node)]
+        return most_frequent(rows, count, self.effective)
 
     def joint_mode(self, *, tell: Tell = silent) -> tuple[IntArray, ...]:
         """The most frequent combination of all cells."""

@@ -10,8 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
+from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.noise.numbers import one_of
 from countwise.progress import Tell, silent
 from countwise.reproduce.exhibits import Compared, Effort, Exhibit, Paper, tally
 from countwise.reproduce.papers import PAPERS

@@ -45,6 +45,16 @@ class Measured:
         """The largest count in any window of a cell."""
         return int(self.highs[-1].max())
 
+    @property
+    def additive(self) -> bool:
+        """A parent is the sum of its children, and nothing else is known of them together."""
+        return True
+
+    @property
+    def cost(self) -> float:
+        """Never so much that another route would be quicker."""
+        return 0.0
+
     def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Likelihood of the node's own values; of cells, times the prior."""
         lows, highs = self.lows[level][first:last], self.highs[level][first:last]
@@ -98,6 +108,13 @@ class Measured:
         everyone = np.arange(children.nodes)
         bounds = np.array([0, children.nodes])
         return laid_out(children, everyone, bounds, children.lows, children.highs)
+
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """None: the root is drawn first."""
+        del children, low, coupling, count, rng
+        return None
 
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Measured | None":
         """Twice the depth at every node that was touched; None when no window grows.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countwise.arrays import BoolArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.measured_nodes import Measured
 from countwise.sumproduct.step_mixture import Steps
@@ -29,6 +29,16 @@ class Grafted:
         """The largest count in any window at the cut."""
         return int(self.leaves.highs.max())
 
+    @property
+    def additive(self) -> bool:
+        """As of any measured tree."""
+        return self.top.additive
+
+    @property
+    def cost(self) -> float:
+        """As of any measured tree."""
+        return self.top.cost
+
     def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Of nodes at the cut, all that is known from their pieces."""
         if level == len(self.hierarchy.offsets):
@@ -46,6 +56,12 @@ class Grafted:
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """As of any measured tree."""
         return self.top.steps(level, parent, children)
+
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """As of any measured tree."""
+        return self.top.top_draws(children, low, coupling, count, rng)
 
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Grafted | None":
         """Wider windows above the cut; at the cut they are as wide as the pieces made them."""

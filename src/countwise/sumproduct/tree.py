@@ -46,6 +46,16 @@ class Ties(Protocol):
         """The largest count in any window of a cell."""
         ...
 
+    @property
+    def additive(self) -> bool:
+        """Whether children are tied by their sum alone, so that maxima pass as sums do."""
+        ...
+
+    @property
+    def cost(self) -> float:
+        """About how many elementary operations messages take, where that can be very many."""
+        ...
+
     def own(self, level: int, first: int, last: int, log_total: "TotalPrior | None" = None) -> Laws:
         """What nodes of a level know by themselves; of cells and the root, their prior included."""
         ...
@@ -60,6 +70,12 @@ class Ties(Protocol):
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The children of one parent as a mixture of coupled sums."""
+        ...
+
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """Joint draws of the root's children; None where the root is drawn first, then split."""
         ...
 
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Ties | None":

@@ -13,8 +13,9 @@ from typing import cast
 import numpy as np
 
 from countwise.arrays import FloatArray, frozen
+from countwise.choices import one_of
 from countwise.errors import RequestError
-from countwise.noise.numbers import Number, exact, one_of
+from countwise.noise.numbers import Number, exact
 from countwise.verification import outcome_noise
 from countwise.verification.arithmetic import bounds
 from countwise.verification.border import stated_border

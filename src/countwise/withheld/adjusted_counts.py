@@ -19,7 +19,10 @@ from countwise.sumproduct.step_mixture import Steps
 from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.count_windows import ChildRanges, CountWindows, ranges
+from countwise.withheld.summed_root import sums_within
 from countwise.withheld.summed_total import Summed
+
+BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,6 +98,29 @@ class AdjustedTies:
         """Joint draws of the root's children; None where the root is drawn first, then split."""
         del children, low, coupling, count, rng
         return None
+
+    @property
+    def additive(self) -> bool:
+        """What is known of children together is more than their sum."""
+        return False
+
+    @property
+    def cost(self) -> float:
+        """Values of a sum, times widths of windows, times what a sum over a tree of them takes."""
+        total = 0.0
+        for level, offsets in enumerate(self.hierarchy.offsets):
+            least, most = self.ranges.sums[level]
+            pairs = 1.0
+            if level == 0 and self.total is not None:
+                ends = sums_within(self.total, self.counts[1], float(least[0]), float(most[0]))
+                least, most = np.array(ends[:1]), np.array(ends[1:])
+                pairs = 1.0 + BY_FREQUENCY * (ends[1] - ends[0])
+            wide = self.ranges.highs[level + 1] - self.ranges.lows[level + 1] + 2.0
+            above = self.ranges.highs[level] - self.ranges.lows[level]
+            width = (np.maximum.reduceat(wide, offsets[:-1]) + above) * pairs
+            depth = np.log2(np.diff(offsets) + 1.0)
+            total += float(((most - least) * width * np.log2(width) * depth).sum())
+        return total
 
     @property
     def largest(self) -> int:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from countwise.arrays import IntArray
 from countwise.errors import InputError
 from countwise.noise.laws import IntegerLaw
@@ -14,19 +12,16 @@ from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.tree import Ties
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.adjusted_counts import AdjustedTies
 from countwise.withheld.draw_likelihood import Dealt
 from countwise.withheld.family_models import ByDraw, ByMode, ByRedraw, ByRedrawAndSum
 from countwise.withheld.gibbs import Making
 from countwise.withheld.mode_likelihood import Apportioned
 from countwise.withheld.release_models import ByClip
-from countwise.withheld.summed_root import sums_within
 from countwise.withheld.summed_total import Summed, SummedDraw
 
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
 DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
-BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,29 +119,7 @@ def _of_total(published: Published) -> str:
 
 def takes_minutes(ties: Ties) -> bool:
     """Whether an exact route is left to the sampler."""
-    return cost(ties) > COSTLIEST
-
-
-def cost(ties: Ties) -> float:
-    """About how many elementary operations an exact route takes."""
-    if not isinstance(ties, AdjustedTies):
-        return 0.0
-    total = 0.0
-    for level, offsets in enumerate(ties.hierarchy.offsets):
-        least, most = ties.ranges.sums[level]
-        pairs = 1.0
-        if level == 0 and ties.total is not None:
-            ends = sums_within(ties.total, ties.counts[1], float(least[0]), float(most[0]))
-            least, most = np.array(ends[:1]), np.array(ends[1:])
-            pairs = 1.0 + BY_FREQUENCY * (ends[1] - ends[0])
-        wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
-        width = np.maximum.reduceat(wide, offsets[:-1]) + (
-            ties.ranges.highs[level] - ties.ranges.lows[level]
-        )
-        width = width * pairs
-        depth = np.log2(np.diff(offsets) + 1.0)
-        total += float(((most - least) * width * np.log2(width) * depth).sum())
-    return total
+    return ties.cost > COSTLIEST
 
 
 def making(published: Published) -> Making:

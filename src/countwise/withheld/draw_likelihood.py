@@ -48,7 +48,7 @@ class Dealt(AdjustedTies):
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The nodes of the quadrature over u, and the case that all v are zero."""
-        here = slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())
+        here = self.hierarchy.children(level, parent)
         k, total = self.counts[level + 1][here], int(self.counts[level][parent])
         everyone = np.arange(children.nodes)
         if total == 0:

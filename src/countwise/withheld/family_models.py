@@ -21,16 +21,14 @@ from countwise.withheld.release_models import Direct, FromRoot
 class ByMode(FromRoot):
     """Apportioned: the last unit of each must come before the next unit of every other."""
 
-    def log_whole(
-        self, v: IntArray, level: int, parent: int, siblings: tuple[int, int]
-    ) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
         """Zero where v is apportioned to the counts, -inf elsewhere."""
-        here, size = slice(*siblings), v.shape[1]
+        size = v.shape[1]
         parents = np.full(len(v), self.counts[level][parent])
         offsets = np.arange(0, v.size + 1, size)
-        order = np.tile(self.order[level + 1][here], len(v)).astype(np.uint64)
+        order = np.tile(self.order[level + 1][siblings], len(v)).astype(np.uint64)
         found = share_among_children(offsets, parents, v.ravel(), order).reshape(v.shape)
-        same = (found == self.counts[level + 1][here]).all(axis=1)
+        same = (found == self.counts[level + 1][siblings]).all(axis=1)
         return np.where(same, 0.0, -np.inf)
 
     def log_shared(
@@ -38,14 +36,14 @@ class ByMode(FromRoot):
         noisy: list[IntArray],
         level: int,
         node: int,
-        siblings: tuple[int, int],
+        siblings: slice,
         total: int,
         grid: IntArray,
     ) -> FloatArray:
         """Zero inside the window that the siblings leave, -inf outside."""
         if total == 0:
             return np.zeros(grid.shape)
-        others = [i for i in range(*siblings) if i != node]
+        others = [i for i in range(siblings.start, siblings.stop) if i != node]
         k, own = self.counts[level][others], int(self.counts[level][node])
         before = self.order[level][others] < self.order[level][node]
         v, x = np.maximum(noisy[level][:, others], 0), np.maximum(grid, 0)
@@ -57,8 +55,7 @@ class ByMode(FromRoot):
         most = most.min(axis=1, initial=np.iinfo(np.int64).max)
         least = least if own > 0 else np.zeros_like(most)
         inside = (x >= least[:, None]) & (x <= most[:, None])
-        family = slice(*siblings)
-        equal = is_equal_split(self.counts[level][family], self.order[level][family])
+        equal = is_equal_split(self.counts[level][siblings], self.order[level][siblings])
         nothing = (x == 0) & (v.sum(axis=1) == 0)[:, None]  # apportioned as equal counts
         inside = np.where(nothing, equal, inside)
         return np.where(inside, 0.0, -np.inf)
@@ -68,11 +65,9 @@ class ByMode(FromRoot):
 class ByDraw(FromRoot):
     """Dealt by Algorithm 2: v^k/(Σv)^m, equal shares when all v are zero."""
 
-    def log_whole(
-        self, v: IntArray, level: int, parent: int, siblings: tuple[int, int]
-    ) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
         """Σk·log v - m·log Σv."""
-        k, total = self.counts[level + 1][slice(*siblings)], int(self.counts[level][parent])
+        k, total = self.counts[level + 1][siblings], int(self.counts[level][parent])
         sums = v.sum(axis=1)
         powers = xlogy(k, v).sum(axis=1) - total * np.log(np.maximum(sums, 1))
         return np.asarray(np.where(sums > 0, powers, -total * np.log(v.shape[1])))
@@ -82,13 +77,13 @@ class ByDraw(FromRoot):
         noisy: list[IntArray],
         level: int,
         node: int,
-        siblings: tuple[int, int],
+        siblings: slice,
         total: int,
         grid: IntArray,
     ) -> FloatArray:
         """k·log v - m·log Σv, where a sibling with units has a positive v."""
-        v = np.maximum(noisy[level][:, slice(*siblings)], 0)
-        others = (v.sum(axis=1) - v[:, node - siblings[0]])[:, None]
+        v = np.maximum(noisy[level][:, siblings], 0)
+        others = (v.sum(axis=1) - v[:, node - siblings.start])[:, None]
         x = np.maximum(grid, 0)
         k = int(self.counts[level][node])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,7 +134,7 @@ class ByRedrawAndSum(ByRedraw):
         if not self.drawn:
             self.drawn.append(np.tile(self.counts[1], (len(noisy[1]), 1)))
         (v,) = self.drawn
-        siblings, total = (0, v.shape[1]), int(self.counts[0][0])
+        siblings, total = slice(0, v.shape[1]), int(self.counts[0][0])
         for node in range(v.shape[1]):
             law, n = self._law(node), noisy[1][:, [node]]
             grid = np.maximum(n, 0) + np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)

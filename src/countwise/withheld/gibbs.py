@@ -217,7 +217,7 @@ class _Sampler:
 
     def _jump(self, level: int, parent: int) -> None:
         """Fresh noise for all children of a parent; the proposal's law cancels in the ratio."""
-        here = slice(*self.hierarchy.offsets[level - 1][parent : parent + 2].tolist())
+        here = self.hierarchy.children(level - 1, parent)
         old = self.noisy[level][:, here]
         fresh = self.true[level][:, here].copy()
         for i in range(fresh.shape[1]):

@@ -38,7 +38,7 @@ class Apportioned(AdjustedTies):
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The cuts of a parent's children as a mixture."""
-        here, pieces = self._family(level, parent), self._pieces(level, parent)
+        here, pieces = self.hierarchy.children(level, parent), self._pieces(level, parent)
         if pieces.bounds.size < 2:
             return impossible(children)
         k, rule = self.counts[level + 1][here], self._rule(level)
@@ -76,16 +76,13 @@ class Apportioned(AdjustedTies):
             return None
         return in_runs(children, rule, k, self._pieces(0, 0), self.ranges, (low, coupling))
 
-    def _family(self, level: int, parent: int) -> slice:
-        return slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())
-
     def _rule(self, level: int) -> Summed | None:
         """The rule of a total that depends on the sum of the noisy parts."""
         return self.total if level == 0 else None
 
     def _pieces(self, level: int, parent: int) -> CutPieces:
         """Windows of every step; none where no cut is possible."""
-        here, rule = self._family(level, parent), self._rule(level)
+        here, rule = self.hierarchy.children(level, parent), self._rule(level)
         k, rank = self.counts[level + 1][here], self.order[level + 1][here]
         lowest, highest = (float(each[parent]) for each in self.ranges.sums[level])
         if rule is not None:

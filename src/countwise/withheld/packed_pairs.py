@@ -18,6 +18,7 @@ from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.step_mixture import Steps
 
 TILTS = 65
+BATCH = 4_096
 
 Known = Callable[[IntArray, IntArray], FloatArray]
 
@@ -35,6 +36,7 @@ class Paired(Steps):
     least: int
     known: Known
     tilt: float
+    separable: ClassVar[bool] = False  # the y of all children are known together
     overlap: ClassVar[float] = 1e-7  # in two dimensions law and T meet less by nature
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
@@ -68,6 +70,12 @@ class Paired(Steps):
         self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
     ) -> FloatArray:
         """log of the joint weight of each row of counts, Σy summed out."""
+        batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+        return np.concatenate([self._logs(weights, each, low, coupling) for each in batches])
+
+    def _logs(
+        self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
+    ) -> FloatArray:
         _, tied = self.tied(low, coupling)
         at = rows.sum(axis=1) - low
         inside = (at >= 0) & (at < len(coupling))

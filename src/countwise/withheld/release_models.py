@@ -89,18 +89,14 @@ class FromRoot(Direct):
         nodes = np.zeros(total.size, np.int64)
         return self.seen.logs(nodes, total.ravel()).reshape(total.shape)
 
-    def _siblings(self, level: int, node: int) -> tuple[int, int, int]:
-        offsets = self.hierarchy.offsets[level - 1]
-        parent = int(np.searchsorted(offsets, node, side="right")) - 1
-        return parent, int(offsets[parent]), int(offsets[parent + 1])
-
     def log_given(
         self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
         """log P(counts of the siblings | noisy), the node's own on a grid."""
-        parent, start, stop = self._siblings(level, node)
+        parent = self.hierarchy.parent(level, node)
+        siblings = self.hierarchy.children(level - 1, parent)
         total = int(self.counts[level - 1][parent])
-        logs = self.log_shared(noisy, level, node, (start, stop), total, grid)
+        logs = self.log_shared(noisy, level, node, siblings, total, grid)
         if level == 1:
             others = noisy[1].sum(axis=1)[:, None] - noisy[1][:, [node]]
             logs = logs + self.log_summed(others + grid, true[0])
@@ -110,15 +106,13 @@ class FromRoot(Direct):
         self, rows: IntArray, true: list[IntArray], level: int, parent: int
     ) -> FloatArray:
         """log P(counts of a parent's children | their noisy counts), a row a chain."""
-        start, stop = self.hierarchy.offsets[level][parent : parent + 2].tolist()
-        logs = self.log_whole(np.maximum(rows, 0), level, parent, (start, stop))
+        siblings = self.hierarchy.children(level, parent)
+        logs = self.log_whole(np.maximum(rows, 0), level, parent, siblings)
         if level == 0:
             logs = logs + self.log_summed(rows.sum(axis=1), true[0][:, 0])
         return logs
 
-    def log_whole(
-        self, v: IntArray, level: int, parent: int, siblings: tuple[int, int]
-    ) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
         """log P(counts of the siblings | v), a row a chain."""
         raise NotImplementedError
 
@@ -127,7 +121,7 @@ class FromRoot(Direct):
         noisy: list[IntArray],
         level: int,
         node: int,
-        siblings: tuple[int, int],
+        siblings: slice,
         total: int,
         grid: IntArray,
     ) -> FloatArray:
@@ -169,7 +163,7 @@ class ByClip(Direct):
     ) -> FloatArray:
         """Zero where all of the children are clipped to the released counts."""
         del true
-        here = slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())
+        here = self.hierarchy.children(level, parent)
         same = (np.maximum(rows, 0) == self.counts[level + 1][here]).all(axis=1)
         return np.where(same, 0.0, -np.inf)
 
