@@ -15,6 +15,7 @@ from countwise.inference.node_names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statement_probabilities import Probability, estimate, evaluated, judged
 from countwise.inference.statements import parse, parse_linear
+from countwise.negligible import SAMPLED
 from countwise.progress import Tell, silent
 from countwise.sumproduct.count_laws import Laws, joined
 from countwise.sumproduct.node_noise import Noise, reach
@@ -140,7 +141,7 @@ def sample(
             "this release needs draws of a sampler. To fix, give rng=numpy.random.default_rng()."
         )
     tell("sampling")
-    widest = 2 * max(reach(law, 30.0) for each in noise for law in each.laws) + 1
+    widest = 2 * max(reach(law, SAMPLED) for each in noise for law in each.laws) + 1
     chains = run(
         hierarchy,
         noise,

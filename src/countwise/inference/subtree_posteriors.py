@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from countwise.errors import InputError
 from countwise.inference.posterior import in_brief
+from countwise.negligible import WINDOW
 from countwise.noise.laws import IntegerLaw
 from countwise.progress import Report, unheard
 from countwise.release.execution import Named, Runner, in_threads
@@ -23,7 +24,7 @@ from countwise.release.large_release import LargeRelease, PublishedPiece
 from countwise.sumproduct.count_laws import Laws, joined
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.implied_bounds import BOUNDLESS
-from countwise.sumproduct.measured_nodes import DEPTH, Measured, measured
+from countwise.sumproduct.measured_nodes import Measured, measured
 from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.prior_free_laws import cut
 from countwise.sumproduct.priors import Prior, Uniform
@@ -58,7 +59,7 @@ class PieceWork:
         """What ties a piece together, in windows as wide as earlier rounds found they must be."""
         depth, hierarchy = self.release.cut.depth, piece.hierarchy
         seen = _seen(self.release.laws, piece, hierarchy)
-        depths = [np.full(n, DEPTH) for n in hierarchy.sizes]
+        depths = [np.full(n, WINDOW) for n in hierarchy.sizes]
         rounds = (self.folder / _depths_name(i, r) for r in range(self.round, 0, -1))
         found = next((path for path in rounds if path.exists()), None)
         if found is not None:
@@ -168,7 +169,7 @@ def infer_by_pieces(
     work = PieceWork(
         release=release,
         prior=prior,
-        reach=DEPTH,
+        reach=WINDOW,
         folder=folder,
         probability=probability,
         interval=interval,
@@ -211,7 +212,7 @@ class _Some:
 def _solve_top(work: PieceWork, leaves: Laws) -> Solved:
     release, cells = work.release, work.release.sizes[-1]
     seen = _seen(release.laws, release.top, release.cut.top)
-    depths = [np.full(n, DEPTH) for n in release.cut.top.sizes]
+    depths = [np.full(n, WINDOW) for n in release.cut.top.sizes]
     depths[-1] = np.full(release.cut.top.sizes[-1], work.reach)
     prior = work.prior if work.prior.nested or work.prior.lower is None else Uniform()
     top = measured(release.cut.top, seen, prior, depths=depths)

@@ -12,6 +12,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels import coupled
+from countwise.negligible import SMALLEST, WINDOW
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
 from countwise.sumproduct.evidence import Seen
 from countwise.sumproduct.node_noise import node_noise
@@ -21,9 +22,6 @@ from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
 from countwise.tables.measurements import Measurements
-
-DEPTH = 45.0  # windows end where the likelihood is exp(-45) of its largest value
-DEEPEST = 700.0  # and never beyond what a float64 can hold
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,10 +125,10 @@ class Measured:
             last = level == len(self.hierarchy.offsets) and upper is not None
             start = self.lows[level] > 0 if self.prior.lower == 0 else True
             more = (low & start) | (high & ~(last & (self.highs[level] == upper)))
-            deepest = more & (self.depths[level] >= DEEPEST) & (self._noise(level) > 0.0)
+            deepest = more & (self.depths[level] >= SMALLEST) & (self._noise(level) > 0.0)
             if deepest.any():
                 raise InputError(self._named(level, deepest))
-            deeper = np.minimum(2 * self.depths[level], DEEPEST)
+            deeper = np.minimum(2 * self.depths[level], SMALLEST)
             depths.append(np.where(more, deeper, self.depths[level]))
         wider = measured(self.hierarchy, self.seen, self.prior, depths=depths)
         wider = replace(wider, shared=self.shared)
@@ -162,12 +160,12 @@ class Measured:
         return (
             f"the noisy count {values[node]:,} of {named(self.hierarchy, level, node)} contradicts "
             f"the prior ({self.prior.words()}) or the other noisy counts: together they have a "
-            f"probability below e^-{DEEPEST:.0f}. To fix, choose another prior, or check epsilon."
+            f"probability below e^-{SMALLEST:.0f}. To fix, choose another prior, or check epsilon."
         )
 
 
 def seen_by(
-    measurements: Sequence[Measurements], prior: Prior, *, depth: float = DEPTH
+    measurements: Sequence[Measurements], prior: Prior, *, depth: float = WINDOW
 ) -> Measured:
     """Ties of a hierarchy given every noisy value of every node; exact counts need no prior."""
     noises = [node_noise(each) for each in measurements]
@@ -206,7 +204,7 @@ def measured(
     depths: Sequence[FloatArray] | None = None,
 ) -> Measured:
     """Ties of a hierarchy whose levels have these values, in windows of the given depths."""
-    depths = depths or [np.full(size, DEPTH) for size in hierarchy.sizes]
+    depths = depths or [np.full(size, WINDOW) for size in hierarchy.sizes]
     lows: list[IntArray] = []
     highs: list[IntArray] = []
     for level in range(len(hierarchy.offsets), -1, -1):

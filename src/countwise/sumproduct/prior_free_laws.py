@@ -16,11 +16,12 @@ from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import beside_normal, tops
+from countwise.negligible import SMALLEST, WIDENED
 from countwise.noise.laws import IntegerLaw
 from countwise.progress import Tell, silent
 from countwise.sumproduct.coarse_units import Coarse, in_units, unit_of
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.families import DEEPEST, EDGE, Families
+from countwise.sumproduct.families import EDGE, Families
 from countwise.sumproduct.implied_bounds import check_exact, least_and_most
 from countwise.sumproduct.measured_nodes import measured, seen_by
 from countwise.sumproduct.node_noise import Noise, node_noise, reach
@@ -32,7 +33,6 @@ from countwise.sumproduct.tree import Solved, solve
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 
-DEPTH = 32.0  # windows end where a factor is exp(-32) of its largest value
 AT_A_TIME = 8_192  # nodes whose laws are made at a time
 SECONDS = 60.0  # an exact computation that would take longer is left to the normal one
 MOST_BYTES = 1e9
@@ -105,7 +105,7 @@ def known(seen: Measurements) -> tuple[BoolArray, ...] | None:
 def cost(measurements: Sequence[Measurements]) -> tuple[float, float]:
     """About how many seconds and bytes exact messages take."""
     hierarchy, laws = measurements[0].hierarchy, measurements[0].laws
-    wide = [2.0 * reach(law, DEPTH) + 1.0 for law in laws]
+    wide = [2.0 * reach(law, WIDENED) + 1.0 for law in laws]
     last = len(laws) - 1
     shifts = len(measurements) == 1
     time = 1e-7 * hierarchy.cells * wide[-1]
@@ -224,7 +224,7 @@ class ByShifts(_Bounded):
         raise IndexError(place)
 
 
-def by_shifts(seen: Measurements, *, depth: float = DEPTH) -> ByShifts:
+def by_shifts(seen: Measurements, *, depth: float = WIDENED) -> ByShifts:
     """The laws of one measurement, in windows as deep as they must be."""
     hierarchy = seen.hierarchy
     last = len(hierarchy.offsets) - 1
@@ -254,7 +254,7 @@ def by_shifts(seen: Measurements, *, depth: float = DEPTH) -> ByShifts:
         try:
             solved = solve(ties, edge=EDGE)
         except TooNarrowError:
-            if depth >= DEEPEST:
+            if depth >= SMALLEST:
                 raise InputError("noisy counts are too far from each other.") from None
             return by_shifts(seen, depth=2 * depth)
         rest = solved.family(last - 1, 0, above.sizes[last - 1]).messages
@@ -358,14 +358,14 @@ def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
         here = slice(start, start + AT_A_TIME)
         own, y = noise.part(here), values[here]
         means, variances = rest.means[here], rest.variances[here]
-        near = own.reach(np.full(len(y), DEPTH))
-        spread = np.sqrt(2.0 * DEPTH * np.minimum(variances, 1e30)) + 1.0
+        near = own.reach(np.full(len(y), WIDENED))
+        spread = np.sqrt(2.0 * WIDENED * np.minimum(variances, 1e30)) + 1.0
         still = (near == 0) | (variances == 0.0)
         middle = np.where(near == 0, y, np.rint(means)).astype(np.int64)
         law = noise.laws[0]
         peaks = tops(
             reading(y, np.int64),
-            np.asarray(law.slope(np.arange(max(reach(law, DEPTH), 1)))),
+            np.asarray(law.slope(np.arange(max(reach(law, WIDENED), 1)))),
             reading(means, np.float64),
             reading(np.where(variances > 0.0, variances, 1.0), np.float64),
         )
@@ -394,7 +394,7 @@ def normal_ranges(
     Noise that reaches very far is counted in units of several counts, and the ranges are rounded
     outwards to them.
     """
-    far = reach(law, DEPTH)
+    far = reach(law, WIDENED)
     if far > MOST_REACH:
         unit = far // MOST_REACH + 1
         low, high = normal_ranges(

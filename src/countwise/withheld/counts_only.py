@@ -5,6 +5,7 @@ from functools import cached_property
 
 from countwise.arrays import IntArray
 from countwise.errors import InputError
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.evidence import How, Seen
 from countwise.sumproduct.measured_nodes import measured
@@ -20,7 +21,6 @@ from countwise.withheld.release_models import ByClip
 from countwise.withheld.summed_total import Summed, SummedDraw
 
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
-DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
 
 
@@ -57,7 +57,7 @@ class Published:
         if self.adjust != "mode" or not self._is_summed:
             return None
         rule = Summed(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
-        return None if rule.ignores_parts(DEEP) else rule
+        return None if rule.ignores_parts(LEFT_OUT) else rule
 
     @property
     def summed_draw(self) -> SummedDraw | None:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from countwise.arrays import FloatArray, frozen
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.evidence import redrawn
@@ -27,15 +28,13 @@ from countwise.sumproduct.step_mixture import Steps, laid_out
 from countwise.withheld.adjusted_counts import AdjustedTies
 from countwise.withheld.count_windows import ChildRanges, dealt_shares, rates
 
-NEGLIGIBLE = 1e-19  # of a piece's largest weight
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Dealt(AdjustedTies):
     """`algorithm` 1 redraws every noisy count, 2 only clips it."""
 
     algorithm: int
-    depth: float = 42.0
+    depth: float = LEFT_OUT
 
     def shares(self) -> ChildRanges:
         """Those of a multinomial."""
@@ -125,7 +124,7 @@ def assembled(children: Laws, tables: list[FloatArray], logs: FloatArray) -> Ste
     nodes, steps = children.nodes, len(logs)
     lows, highs = np.empty((2, steps, nodes), np.int64)
     for s, table in enumerate(tables):
-        kept = table > NEGLIGIBLE * table.max(axis=1, keepdims=True)
+        kept = table > np.exp(-LEFT_OUT) * table.max(axis=1, keepdims=True)
         lows[:, s] = children.lows[s] + kept.argmax(axis=1)
         highs[:, s] = children.highs[s] - kept[:, ::-1].argmax(axis=1)
     components = np.tile(np.arange(nodes), steps)

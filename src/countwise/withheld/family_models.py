@@ -10,10 +10,11 @@ from countwise.adjust.draw import posterior_draws
 from countwise.adjust.tree_walk import share_among_children
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.cuts import is_equal_split
+from countwise.negligible import SAMPLED
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.evidence import redrawn
 from countwise.sumproduct.node_noise import reach
-from countwise.withheld.gibbs import DEPTH, JUMPS, choose
+from countwise.withheld.gibbs import JUMPS, choose
 from countwise.withheld.release_models import Direct, FromRoot
 
 
@@ -137,7 +138,7 @@ class ByRedrawAndSum(ByRedraw):
         siblings, total = slice(0, v.shape[1]), int(self.counts[0][0])
         for node in range(v.shape[1]):
             law, n = self._law(node), noisy[1][:, [node]]
-            grid = np.maximum(n, 0) + np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)
+            grid = np.maximum(n, 0) + np.arange(-reach(law, SAMPLED), reach(law, SAMPLED) + 1)
             logs = np.where(grid < 0, -np.inf, law.logpmf(grid - n))
             logs = logs + self.log_shared([v, v], 1, node, siblings, total, grid)
             v[:, node] = choose(grid, logs, v[:, node], rng)

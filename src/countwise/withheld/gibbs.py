@@ -16,12 +16,12 @@ from typing import Protocol
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.negligible import SAMPLED
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.node_noise import Noise, reach
 from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy
 
-DEPTH = 30.0
 JUMPS = 4
 
 
@@ -206,7 +206,7 @@ class _Sampler:
         return self.noise[level].laws[int(self.noise[level].which[node])]
 
     def _far(self, law: IntegerLaw) -> IntArray:
-        return np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)
+        return np.arange(-reach(law, SAMPLED), reach(law, SAMPLED) + 1)
 
     def _draw_noisy(self, level: int, node: int) -> None:
         law, true = self._law(level, node), self.true[level][:, node]

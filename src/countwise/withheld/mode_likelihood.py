@@ -12,6 +12,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.cuts import enumerate_cuts, is_equal_split
+from countwise.negligible import WIDENED
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.step_mixture import Steps
 from countwise.withheld.adjusted_counts import AdjustedTies
@@ -30,7 +31,7 @@ class Apportioned(AdjustedTies):
     """With the order of service on ties: the lowest among siblings comes first."""
 
     order: tuple[IntArray, ...]
-    depth: float = 33.0
+    depth: float = WIDENED
 
     def shares(self) -> ChildRanges:
         """Those of a mode."""

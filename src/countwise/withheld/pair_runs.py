@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray, frozen
+from countwise.negligible import ROUNDING
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.node_noise import Noise
-from countwise.withheld.pair_columns import DEEP, FIRST, SECOND, Columns, CutPieces, columns
+from countwise.withheld.pair_columns import FIRST, SECOND, Columns, CutPieces, columns
 from countwise.withheld.pair_tilts import Couple, balanced
 from countwise.withheld.pair_transforms import Part, by_transforms, hull
 
@@ -71,7 +72,7 @@ def solve(ready: list[Ready], children: Laws, couple: Couple) -> Met | None:
     parts: list[Part] = []
     reached = -np.inf
     for each in sorted(ready, key=lambda each: (not each.free, -each.bounds.max())):
-        needed = np.flatnonzero(each.bounds > reached - DEEP)
+        needed = np.flatnonzero(each.bounds > reached - ROUNDING)
         if len(needed):
             part = each.cut(int(needed[0]), int(needed[-1]) + 1)
             found = by_transforms(part, children, couple, each.tilt, free=each.free)

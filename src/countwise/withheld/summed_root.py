@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.node_noise import mixed_noise, reach
@@ -20,8 +21,6 @@ from countwise.withheld.pair_columns import CutPieces
 from countwise.withheld.pair_runs import Ready, in_windows
 from countwise.withheld.pair_tilts import Couple
 from countwise.withheld.summed_total import Summed
-
-NEGLIGIBLE = 40.0  # sums of noises beyond exp(-40) of their mass are not told apart
 
 FEW = 50_000  # packed pairs up to which their convolution is faster than transforms
 
@@ -88,7 +87,7 @@ def in_runs(
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
     ends = rule.sums(rule.released + around.least, rule.released + around.most)
     couple = couple_of(rule, *ends, coupled)
-    depth = max(ranges.depth, NEGLIGIBLE)
+    depth = max(ranges.depth, LEFT_OUT)
     return in_windows(children, mixed_noise(rule.parts), k, pieces, couple, depth), couple
 
 
@@ -112,7 +111,7 @@ def few(children: Laws, rule: Summed, k: IntArray, pieces: CutPieces, ranges: Co
 
 def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
     """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
-    spread = rule.spread(NEGLIGIBLE)
+    spread = rule.spread(LEFT_OUT)
     least, most = rule.sums(int(lowest) - spread, int(highest) + spread)
     below = below_zero(rule, np.flatnonzero(k == 0))
     return max(lowest, float(least)), min(highest, float(most + below))
@@ -120,7 +119,7 @@ def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tup
 
 def below_zero(rule: Summed, loose: IntArray) -> int:
     """How far some of the noisy parts can add up below zero when they are negative."""
-    return noise_sum_reach(tuple(rule.parts[s] for s in loose), NEGLIGIBLE, below=True)
+    return noise_sum_reach(tuple(rule.parts[s] for s in loose), LEFT_OUT, below=True)
 
 
 def transitions(law: IntegerLaw, low: int, high: int, first: int, last: int) -> FloatArray:
@@ -136,7 +135,7 @@ def hull(rule: Summed, k: IntArray, pieces: CutPieces, total: tuple[int, int]) -
     leads to the release as a sum of them can reach by itself. The bounds hold for every part of
     the sum too.
     """
-    m, spread = rule.released, rule.spread(NEGLIGIBLE)
+    m, spread = rule.released, rule.spread(LEFT_OUT)
     lows, highs = step_sums(pieces, len(k))
     below = below_zero(rule, np.unique(pieces.components[pieces.lows == 0]))
     _, largest = rule.sums(total[0] - spread, total[1] + spread)

@@ -20,13 +20,13 @@ import numpy as np
 
 from countwise.adjust.count_modes import posterior_modes
 from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.node_noise import between, reach
 from countwise.withheld.noise_reach import noise_sum_reach
 
 FAR = 1 << 60
-NEGLIGIBLE = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 STEP = 64  # ends of tables of chances are multiples, so that few are made
 
 
@@ -125,7 +125,7 @@ def totals_around_zero(
     def modes(noisy: IntArray) -> IntArray:
         return posterior_modes([(base + noisy, noise), (base + sums, of_sum)]) - base
 
-    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(parts, 40.0))
+    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(parts, LEFT_OUT))
     ends = np.full(len(sums), -most), np.full(len(sums), most)
     first = _first(lambda noisy: modes(noisy) >= 0, *ends)
     last = _first(lambda noisy: modes(noisy) > 0, *ends) - 1
@@ -167,7 +167,7 @@ def drawn_totals(rule: SummedDraw, low: int, high: int, least: int, most: int) -
 
     Σ_n P(n | N)·p(n | m)·p(n* | m)/Σ_N' p(n | N')·p(n* | N').
     """
-    far = reach(rule.noise, NEGLIGIBLE)
+    far = reach(rule.noise, LEFT_OUT)
     n, t = np.arange(low - far, high + far + 1), np.arange(least, most + 1)
     drawn = np.arange(max(min(n[0], t[0]) - far, 0), max(n[-1], t[-1], rule.released) + far + 1)
     of_total = rule.noise.pmf(n[:, None] - drawn)
