@@ -1,7 +1,7 @@
 """Whole-tree weighted least squares, then non-negative whole numbers level by level.
 
-The method stewards know from the 2020 census (TopDown), without its solver: the tree lets the
-fit be done in two passes and the projections in one walk each.
+The method stewards know from the 2020 census (TopDown, Abowd et al. 2022), without its solver: the
+tree lets the fit be done in two passes and the projections in one walk each.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """The posterior of the proportions behind noisy counts of outcomes, in closed form.
 
 Counts S of K outcomes in M partitions are multinomial with proportions p, and p is Dirichlet
-with parameters `alpha`. With p integrated out,
+with parameters `alpha`. With p integrated out
+(Balmat, Barrientos & Reiter 2018, eq. (4)),
 
     P(S | noisy) ∝ Π_j exp(-(ε/2)·|noisy_j - S_j|)·Γ(alpha_j + S_j)/S_j!     on S_1 + … + S_K = M,
 

@@ -131,7 +131,8 @@ def rates(
 def gamma_reach(k: IntArray, depth: float) -> tuple[FloatArray, FloatArray]:
     """How far log u can be below and above its peak before u^k·e^(-u) falls by exp(-depth).
 
-    The roots of k·(e^b - 1 - b) = depth, by the two branches of Lambert's function.
+    The roots of k·(e^b - 1 - b) = depth, by the two real branches of Lambert's function
+    (Corless et al. 1996).
     """
     c = 1.0 + depth / np.maximum(k, 1)
     down = c + lambertw(-np.exp(-c), 0).real

@@ -1,13 +1,14 @@
-"""Ties of a release whose counts were dealt at random, by the scale variable.
+"""The likelihood of counts drawn from a multinomial: children are independent given a scale.
 
 A parent's m units are dealt in proportion to its children's v: the draft's Algorithm 2, with v the
 clipped noisy count, and Algorithm 1, with v a draw from the posterior given the noisy count
-(Wang 2020, section 3.1). The likelihood Πv_s^{k_s}/(Σv)^m couples the children, but
+(Wang 2020, section 3.1.1). The likelihood Πv_s^{k_s}/(Σv)^m couples the children, but
 
     (Σv)^-m = ∫ u^{m-1} e^{-uΣv} du / Γ(m)
 
 and given u they are independent: child s has weight Σ_v v^{k_s}·e^{-uv}·P(v | N_s). The integral
-over log u is a sum at equal steps, whose error falls faster than any power. The case that all v
+over log u is a sum at equal steps, whose error falls faster than any power (Trefethen & Weideman
+2014). The case that all v
 are zero, dealt as if they were equal, is one more step.
 """
 
@@ -99,11 +100,11 @@ def quadrature(
 ) -> tuple[FloatArray, FloatArray]:
     """Values of u, and the logarithms of h·u^m/Γ(m) there, h the step in log u.
 
-    The Fourier transform of the integrand is a gamma function on a vertical line, below 1e-16 of
-    its largest at the frequency 2π/h for h = min(1/4, 1/(2√m)).
+    The Fourier transform of the integrand is a gamma function on a vertical line, below 4e-17 of
+    its largest at the frequency 2π/h for h = min(1/6, 1/(2√m)).
     """
     ends = rates(np.array([total]), np.array([least]), np.array([most]), depth)
-    step = min(0.25, 0.5 / np.sqrt(total))
+    step = min(1 / 6, 0.5 / np.sqrt(total))
     logs = np.arange(np.log(ends[0][0]), np.log(ends[1][0]) + step, step)
     return np.exp(logs), total * logs + np.log(step) - float(gammaln(total))
 

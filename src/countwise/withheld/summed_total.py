@@ -1,13 +1,13 @@
 """A released total that was made from its own noisy count and from the sum of its noisy parts.
 
-A mode release (Wang & Reiter 2021, step 3'): m is the mode of p(n | N)·p(n* | N), n the noisy
-total and n* the sum of the noisy parts. The mode does not fall when n grows, so the noisy totals
-that lead to m, given n*, are an interval. With geometric noise they are n = m while n* is near m,
-n ≤ m or n ≥ m where it is just too far away, and none beyond; when the total is less noisy than a
-part they are n = m for every n*, and the sum of the parts has no say.
+A mode release (Wang & Reiter 2021, step 3' and eq. (10)): m is the mode of p(n | N)·p(n* | N), n
+the noisy total and n* the sum of the noisy parts. The mode does not fall when n grows, so the noisy
+totals that lead to m, given n*, are an interval. With geometric noise they are n = m while n* is
+near m, n ≤ m or n ≥ m where it is just too far away, and none beyond; when the total is less noisy
+than a part they are n = m for every n*, and the sum of the parts has no say.
 
-Algorithm 1 (Wang 2020, section 3.1): m is a draw from p(n | N)·p(n* | N) over N = 0, 1, …, and
-every n and n* may lead to it.
+Algorithm 1 (Wang 2020, 3.1.1 and eq. (6)): m is a draw from p(n | N)·p(n* | N) over N = 0, 1, …,
+and every n and n* may lead to it.
 """
 
 from collections import Counter
