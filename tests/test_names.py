@@ -15,7 +15,8 @@ import countwise
 SOURCE = Path(countwise.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 CITED = re.compile(
-    r"([A-Z][a-zü]+(?: Gall)?)(?:(?:, [A-Z][a-zü]+)* & [A-Z][A-Za-zü]+| et al\.)? \(?((?:19|20)\d\d)\b"
+    r"([A-Z][a-zü]+(?: Gall)?)(?:(?:, [A-Z][a-zü]+)* & [A-Z][A-Za-zü]+| et al\.)?"
+    r" \(?((?:19|20)\d\d)\b"
 )
 VAGUE = (
     "dealt dealtsums makings sharing relatives grafted climbing judgement pairing printed computed "

@@ -52,7 +52,11 @@ def _shown(text: str) -> str:
 
 
 def written(number: Fraction) -> str:
-    """The shortest exact way to write a rational: a decimal if it ends, else a fraction."""
+    """The shortest exact way to write a rational: a decimal if it ends, else a fraction.
+
+    >>> written(Fraction(1, 8)), written(Fraction(1, 3))
+    ('0.125', '1/3')
+    """
     rest = number.denominator
     for prime in (2, 5):
         while rest % prime == 0:

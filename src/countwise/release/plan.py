@@ -92,6 +92,10 @@ class Plan:
     table.
     Nodes picked by `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
+
+    >>> plan = Plan(epsilon="1/3", mechanism="geometric", neighbours="replace-one")
+    >>> plan.epsilon, plan.to_dict()["adjust"]
+    (Fraction(1, 3), 'auto')
     """
 
     epsilon: Number | Mapping[str, Number] | None = None

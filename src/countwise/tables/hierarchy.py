@@ -51,7 +51,17 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hierarchy:
-    """Level names, the labels in use at each, and the shape of the tree."""
+    """Level names, the labels in use at each, and the shape of the tree.
+
+    >>> rows = {"region": ["N", "N", "S"], "age": ["old", "young", "old"]}
+    >>> tree, _ = build(pl.DataFrame(rows))
+    >>> tree.levels, tree.sizes
+    (('total', 'region', 'age'), (1, 2, 3))
+    >>> [values.tolist() for values in tree.sums(np.array([3, 0, 5]))]
+    [[8], [3, 5], [3, 0, 5]]
+    >>> tree.path(2, 1), tree.parent(2, 1), tree.children(1, 0)
+    (('N', 'young'), 0, slice(0, 2, None))
+    """
 
     by: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
