@@ -57,14 +57,14 @@ Learner = Callable[[FloatArray, FloatArray], FloatArray]
 """Weights from likelihoods and how often each row occurs."""
 
 
-class Held(NamedTuple):
+class FoldWorths(NamedTuple):
     """What nodes are worth under weights learned from the other folds, a row of weights a fold."""
 
     log_likelihood: float
     weights: FloatArray
 
 
-def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> Held:
+def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> FoldWorths:
     """Log-likelihood of nodes, each under weights of the other folds."""
     folds, total, learned = folds_of(len(row)), 0.0, []
     for fold in range(FOLDS):
@@ -73,7 +73,7 @@ def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> Held:
         learned.append(learner(likelihood, others.astype(np.float64)))
         explained = np.maximum(likelihood @ learned[-1], LEAST)
         total += float(np.log(explained)[row[mine]].sum())
-    return Held(log_likelihood=total, weights=np.array(learned))
+    return FoldWorths(log_likelihood=total, weights=np.array(learned))
 
 
 def held_moments(

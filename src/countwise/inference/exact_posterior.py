@@ -30,7 +30,7 @@ DRAWS = 20_000  # for what has to be estimated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Computed(Posterior):
+class ExactPosterior(Posterior):
     """As `Posterior`, from solved messages; only statements across families need draws."""
 
     solved: Solved

@@ -29,7 +29,7 @@ ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where nois
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampled(Posterior):
+class SampledPosterior(Posterior):
     """As `Posterior`, from chains; errors count effective draws."""
 
     chains: Chains
@@ -134,7 +134,7 @@ def sample(
     cells: IntArray | None = None,
     rng: np.random.Generator | None,
     tell: Tell,
-) -> Sampled:
+) -> SampledPosterior:
     """The posterior by the Gibbs sampler."""
     if rng is None:
         raise InputError(
@@ -153,4 +153,4 @@ def sample(
         rng=rng,
         cells=cells,
     )
-    return Sampled(chains=chains, released=released, route=route, prior=prior.words())
+    return SampledPosterior(chains=chains, released=released, route=route, prior=prior.words())

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from countwise.release.checkpoints import identity_of_file
-from countwise.release.execution import Named
+from countwise.release.execution import StageRunner
 from countwise.release.piece_tasks import TaskContext
 from countwise.tables.cut import PIECE, Cut, cut_domain, cut_file
 from countwise.tables.domain import Domain
@@ -16,7 +16,7 @@ from countwise.tables.domainfile import read_domain_file
 from countwise.tables.piece_sources import DomainPieces, Pieces, RecordPieces, TablePieces
 from countwise.tables.tabulate import Tabulation
 
-Measure = Callable[[TaskContext, Named, str, Callable[[], None]], list[bytes]]
+Measure = Callable[[TaskContext, StageRunner, str, Callable[[], None]], list[bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class CountSource:
     cut: Cut
     sizes: Callable[[], tuple[int, ...]]
     measure: Measure
-    check: Callable[[Named], None] | None = None
+    check: Callable[[StageRunner], None] | None = None
     lasting: bool = True
 
 
@@ -43,7 +43,7 @@ def from_pieces(make: Callable[[str], Pieces]) -> Measure:
     """
 
     def measured(
-        work: TaskContext, each: Named, key: str, drawing: Callable[[], None]
+        work: TaskContext, each: StageRunner, key: str, drawing: Callable[[], None]
     ) -> list[bytes]:
         pieces = make(key)
         pieces.check()
@@ -107,7 +107,7 @@ def table_source(
     )
 
 
-def _checked(pieces: Pieces, each: Named) -> None:
+def _checked(pieces: Pieces, each: StageRunner) -> None:
     each(_Check(pieces), len(pieces.cut))
 
 

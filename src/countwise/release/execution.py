@@ -20,7 +20,7 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class StageRunner:
     """Work on pieces, and the stage it belongs to."""
 
     runner: Runner

@@ -35,7 +35,7 @@ def in_units(measured: Measurements, unit: int) -> Measurements:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Coarse:
+class CoarseLaws:
     """Laws that were found in units, told in counts."""
 
     unit: int

@@ -14,7 +14,7 @@ How = Literal["noisy", "clipped", "redrawn"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class Evidence:
     """One value of each node of a level, and how it was made from the true count N.
 
     `noisy`: N + Z. `clipped`: max(N + Z, 0). `redrawn`: a draw of a count from its posterior

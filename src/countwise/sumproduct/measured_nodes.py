@@ -14,9 +14,9 @@ from countwise.errors import InputError
 from countwise.kernels import coupled
 from countwise.negligible import SMALLEST, WINDOW
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import node_noise
-from countwise.sumproduct.priors import Except, Prior
+from countwise.sumproduct.priors import ExceptKnown, Prior
 from countwise.sumproduct.step_mixture import Steps, laid_out
 from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
@@ -25,11 +25,11 @@ from countwise.tables.measurements import Measurements
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured:
+class MeasuredTies:
     """What was seen of each level's nodes, the prior of the cells, and the windows in use."""
 
     hierarchy: Hierarchy
-    seen: tuple[tuple[Seen, ...], ...]
+    seen: tuple[tuple[Evidence, ...], ...]
     prior: Prior
     depths: tuple[FloatArray, ...]
     lows: tuple[IntArray, ...]
@@ -114,7 +114,7 @@ class Measured:
         del children, low, coupling, count, rng
         return None
 
-    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Measured | None":
+    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "MeasuredTies | None":
         """Twice the depth at every node that was touched; None when no window grows.
 
         Mass at 0 or at the end of the prior is no reason: nothing lies beyond.
@@ -166,19 +166,19 @@ class Measured:
 
 def seen_by(
     measurements: Sequence[Measurements], prior: Prior, *, depth: float = WINDOW
-) -> Measured:
+) -> MeasuredTies:
     """Ties of a hierarchy given every noisy value of every node; exact counts need no prior."""
     noises = [node_noise(each) for each in measurements]
     seen = [
         [
-            Seen(noise=noise[level], values=each.noisy[level])
+            Evidence(noise=noise[level], values=each.noisy[level])
             for each, noise in zip(measurements, noises, strict=True)
         ]
         for level in range(len(measurements[0].hierarchy.sizes))
     ]
     exact = measurements[0].exact
     if exact is not None and exact[-1].any():
-        prior = Except(prior=prior, known=exact[-1])
+        prior = ExceptKnown(prior=prior, known=exact[-1])
     hierarchy = measurements[0].hierarchy
     depths = [np.full(size, depth) for size in hierarchy.sizes]
     ties = measured(hierarchy, seen, prior, depths=depths)
@@ -198,11 +198,11 @@ def _shared(first: Measurements) -> tuple[tuple[IntArray, IntArray], ...]:
 
 def measured(
     hierarchy: Hierarchy,
-    seen: Sequence[Sequence[Seen]],
+    seen: Sequence[Sequence[Evidence]],
     prior: Prior,
     *,
     depths: Sequence[FloatArray] | None = None,
-) -> Measured:
+) -> MeasuredTies:
     """Ties of a hierarchy whose levels have these values, in windows of the given depths."""
     depths = depths or [np.full(size, WINDOW) for size in hierarchy.sizes]
     lows: list[IntArray] = []
@@ -215,7 +215,7 @@ def measured(
             low, high = _below(low, high, hierarchy.offsets[level], lows[-1], highs[-1])
         lows.append(low)
         highs.append(high)
-    return Measured(
+    return MeasuredTies(
         hierarchy=hierarchy,
         seen=tuple(tuple(each) for each in seen),
         prior=prior,
@@ -233,7 +233,7 @@ def _all_shared(hierarchy: Hierarchy) -> tuple[tuple[IntArray, IntArray], ...]:
 
 
 def _window(
-    seen: Sequence[Seen], depth: FloatArray, lower: int | None
+    seen: Sequence[Evidence], depth: FloatArray, lower: int | None
 ) -> tuple[IntArray, IntArray]:
     """The hull of the values of each node, wider by the shortest reach of their noises."""
     if not seen:
@@ -250,7 +250,7 @@ def _window(
 
 
 def _within(
-    low: IntArray, high: IntArray, seen: Sequence[Seen], depth: FloatArray, upper: int | None
+    low: IntArray, high: IntArray, seen: Sequence[Evidence], depth: FloatArray, upper: int | None
 ) -> tuple[IntArray, IntArray]:
     """Windows of cells, cut where the prior ends.
 

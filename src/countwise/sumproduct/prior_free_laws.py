@@ -19,15 +19,15 @@ from countwise.kernels.intervals import beside_normal, tops
 from countwise.negligible import SMALLEST, WIDENED
 from countwise.noise.laws import IntegerLaw
 from countwise.progress import Tell, silent
-from countwise.sumproduct.coarse_units import Coarse, in_units, unit_of
+from countwise.sumproduct.coarse_units import CoarseLaws, in_units, unit_of
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
 from countwise.sumproduct.families import EDGE, Families
 from countwise.sumproduct.implied_bounds import check_exact, least_and_most
 from countwise.sumproduct.measured_nodes import measured, seen_by
 from countwise.sumproduct.node_noise import Noise, node_noise, reach
 from countwise.sumproduct.normal_approximation import Normal, own_values, rests
-from countwise.sumproduct.priors import Free
-from countwise.sumproduct.pruned_tree import Grafted, TooNarrowError
+from countwise.sumproduct.priors import NoPrior
+from countwise.sumproduct.pruned_tree import PrunedTies, TooNarrowError
 from countwise.sumproduct.summaries import Summaries, highest_ranges, summarise
 from countwise.sumproduct.tree import Solved, solve
 from countwise.tables.hierarchy import Hierarchy
@@ -79,14 +79,16 @@ def free_laws(
     unit = unit_of(measurements)
     if unit > 1:
         seen = [in_units(each, unit) for each in measurements]
-        return InUnits(inner=free_laws(seen, seconds=seconds, tell=tell), units=Coarse(unit=unit))
+        return InUnits(
+            inner=free_laws(seen, seconds=seconds, tell=tell), units=CoarseLaws(unit=unit)
+        )
     time, memory = cost(measurements)
     if time <= seconds and memory <= MOST_BYTES:
         tell("passing messages")
         try:
             if len(measurements) == 1:
                 return by_shifts(measurements[0])
-            solved = solve(seen_by(measurements, Free()), edge=EDGE)
+            solved = solve(seen_by(measurements, NoPrior()), edge=EDGE)
             return ByMessages(measurements=tuple(measurements), solved=solved)
         except InputError:  # noisy counts so far apart that products of their laws vanish
             pass
@@ -248,9 +250,9 @@ def by_shifts(seen: Measurements, *, depth: float = WIDENED) -> ByShifts:
     top: tuple[tuple[Laws, ...], ...] = ((leaves,),)
     if last > 0:
         above = _above(hierarchy)
-        values = seen_by([_without_cells(seen, above)], Free()).seen
+        values = seen_by([_without_cells(seen, above)], NoPrior()).seen
         depths = [np.full(size, depth) for size in above.sizes]
-        ties = Grafted(top=measured(above, values, Free(), depths=depths), leaves=leaves)
+        ties = PrunedTies(top=measured(above, values, NoPrior(), depths=depths), leaves=leaves)
         try:
             solved = solve(ties, edge=EDGE)
         except TooNarrowError:
@@ -327,7 +329,7 @@ class InUnits:
     """Laws of counts under very wide noise, found in units of several counts."""
 
     inner: FreeLaws
-    units: Coarse
+    units: CoarseLaws
     exact: bool = False
 
     @property

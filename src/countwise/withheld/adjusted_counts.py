@@ -12,7 +12,7 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.step_mixture import Steps
@@ -20,7 +20,7 @@ from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.count_windows import ChildRanges, CountWindows, ranges
 from countwise.withheld.summed_root import sums_within
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.summed_total import TotalMode
 
 BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 
@@ -36,10 +36,10 @@ class AdjustedTies:
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    seen: Seen
+    seen: Evidence
     prior: Prior
     depth: float
-    total: Summed | None = None
+    total: TotalMode | None = None
 
     def shares(self) -> ChildRanges:
         """Where the values of children can be, from the range of their sum."""
@@ -51,7 +51,7 @@ class AdjustedTies:
         return 1
 
     @property
-    def root(self) -> Seen | Summed:
+    def root(self) -> Evidence | TotalMode:
         """What is known of the root: what was seen of it, unless its parts have a say."""
         return self.total or self.seen
 

@@ -13,10 +13,10 @@ import numpy as np
 from scipy.special import lambertw
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import Noise
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.summed_total import TotalMode
 
 DEEPEST = 1500.0
 
@@ -62,7 +62,7 @@ def ranges(
     counts: Sequence[IntArray],
     *,
     noise: Sequence[Noise],
-    root: Seen | Summed,
+    root: Evidence | TotalMode,
     upper: int | None,
     depth: float,
     shares: ChildRanges,

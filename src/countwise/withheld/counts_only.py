@@ -7,25 +7,25 @@ from countwise.arrays import IntArray
 from countwise.errors import InputError
 from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
-from countwise.sumproduct.evidence import How, Seen
+from countwise.sumproduct.evidence import Evidence, How
 from countwise.sumproduct.measured_nodes import measured
 from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.tree import Ties
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.draw_likelihood import Dealt
+from countwise.withheld.draw_likelihood import DrawTies
 from countwise.withheld.family_models import ByDraw, ByMode, ByRedraw, ByRedrawAndSum
 from countwise.withheld.gibbs import Making
-from countwise.withheld.mode_likelihood import Apportioned
+from countwise.withheld.mode_likelihood import ModeTies
 from countwise.withheld.release_models import ByClip
-from countwise.withheld.summed_total import Summed, SummedDraw
+from countwise.withheld.summed_total import TotalDraw, TotalMode
 
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Published:
+class CountsOnly:
     """Counts as published, the noise behind them, and how they were made from noisy counts."""
 
     hierarchy: Hierarchy
@@ -46,25 +46,25 @@ class Published:
             raise InputError("Algorithm 2 takes the total's own noisy count: no summed total.")
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> Evidence:
         """What the released total says about the true one, where its parts have no say."""
         how: How = "redrawn" if self.adjust == "draw-1" else "clipped"
-        return Seen(noise=self.noise[0], values=self.counts[0], how=how)
+        return Evidence(noise=self.noise[0], values=self.counts[0], how=how)
 
     @cached_property
-    def summed_mode(self) -> Summed | None:
+    def summed_mode(self) -> TotalMode | None:
         """The rule of a total that is the mode given its noisy parts too, where they have a say."""
         if self.adjust != "mode" or not self._is_summed:
             return None
-        rule = Summed(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
+        rule = TotalMode(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
         return None if rule.ignores_parts(LEFT_OUT) else rule
 
     @property
-    def summed_draw(self) -> SummedDraw | None:
+    def summed_draw(self) -> TotalDraw | None:
         """The rule of a total that was drawn given its noisy parts too."""
         if self.adjust != "draw-1" or not self._is_summed:
             return None
-        return SummedDraw(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
+        return TotalDraw(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
 
     @property
     def _is_summed(self) -> bool:
@@ -79,15 +79,15 @@ class Published:
         return tuple(self.noise[1].laws[i] for i in self.noise[1].which)
 
 
-def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
+def exact_route(published: CountsOnly, prior: Prior) -> tuple[Ties, str]:
     """Ties for exact messages, and the route in words."""
     hierarchy, counts, noise = published.hierarchy, published.counts, published.noise
     if published.adjust == "clipped":
-        cells = Seen(noise=noise[-1], values=counts[-1], how="clipped")
-        above: list[list[Seen]] = [[] for _ in hierarchy.offsets]
+        cells = Evidence(noise=noise[-1], values=counts[-1], how="clipped")
+        above: list[list[Evidence]] = [[] for _ in hierarchy.offsets]
         return measured(hierarchy, [*above, [cells]], prior), "clipped counts, exact"
     if published.adjust == "mode":
-        ties: Ties = Apportioned(
+        ties: Ties = ModeTies(
             hierarchy=hierarchy,
             counts=counts,
             order=published.order,
@@ -102,7 +102,7 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
             "the counts of a draw-1 release with a summed total have no exact route. To fix, "
             "take the sampler: --method gibbs."
         )
-    ties = Dealt(
+    ties = DrawTies(
         hierarchy=hierarchy,
         counts=counts,
         noise=noise,
@@ -113,7 +113,7 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
     return ties, f"published counts{_of_total(published)}, quadrature over the scale, exact"
 
 
-def _of_total(published: Published) -> str:
+def _of_total(published: CountsOnly) -> str:
     return " (summed total)" if published.total == "summed" else ""
 
 
@@ -122,7 +122,7 @@ def takes_minutes(ties: Ties) -> bool:
     return ties.cost > COSTLIEST
 
 
-def making(published: Published) -> Making:
+def making(published: CountsOnly) -> Making:
     """How the Gibbs sampler sees the release."""
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)

@@ -31,7 +31,7 @@ from countwise.withheld.count_windows import ChildRanges, dealt_shares, rates
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Dealt(AdjustedTies):
+class DrawTies(AdjustedTies):
     """`algorithm` 1 redraws every noisy count, 2 only clips it."""
 
     algorithm: int
@@ -56,7 +56,7 @@ class Dealt(AdjustedTies):
             return laid_out(children, everyone, bounds, children.lows, children.highs)
         noise = self.noise[level + 1].part(here)
         least, most = (float(each[parent]) for each in self.ranges.sums[level])
-        scale = Scale(total, least, most, self.depth)
+        scale = ScaleRange(total, least, most, self.depth)
         logs = np.append(quadrature(*scale)[1], -total * np.log(children.nodes))
         tables = []
         for s in range(children.nodes):
@@ -67,7 +67,7 @@ class Dealt(AdjustedTies):
         return assembled(children, tables, logs)
 
 
-class Scale(NamedTuple):
+class ScaleRange(NamedTuple):
     """What decides the values of u: the units dealt, the range of Σv, and how deep to go."""
 
     total: int
@@ -78,7 +78,7 @@ class Scale(NamedTuple):
 
 @lru_cache(maxsize=64)
 def by_scale(
-    law: IntegerLaw, algorithm: int, k: int, low: int, high: int, scale: Scale
+    law: IntegerLaw, algorithm: int, k: int, low: int, high: int, scale: ScaleRange
 ) -> tuple[FloatArray, FloatArray]:
     """Σ_v v^k·e^{-uv}·P(v | x) by u (rows) and x = low..high, then P(v = 0 | x); log scales."""
     u, _ = quadrature(*scale)

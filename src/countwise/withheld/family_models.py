@@ -15,7 +15,7 @@ from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.evidence import redrawn
 from countwise.sumproduct.node_noise import reach
 from countwise.withheld.gibbs import JUMPS, choose
-from countwise.withheld.release_models import Direct, FromRoot
+from countwise.withheld.release_models import FromNoisyCounts, FromRoot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,7 +153,7 @@ class ByRedrawAndSum(ByRedraw):
     def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
         """Below the root the noise itself."""
         if level == 1:
-            return Direct.log_noise(self, level, law, value, true)
+            return FromNoisyCounts.log_noise(self, level, law, value, true)
         return super().log_noise(level, law, value, true)
 
     def fresh(
@@ -161,7 +161,7 @@ class ByRedrawAndSum(ByRedraw):
     ) -> IntArray:
         """Below the root noise alone."""
         if level == 1:
-            return Direct.fresh(self, level, law, true, rng)
+            return FromNoisyCounts.fresh(self, level, law, true, rng)
         return super().fresh(level, law, true, rng)
 
     def log_given(

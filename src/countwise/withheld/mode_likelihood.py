@@ -20,14 +20,14 @@ from countwise.withheld.count_windows import ChildRanges, apportioned_shares
 from countwise.withheld.cut_windows import impossible, windowed, with_all_zero
 from countwise.withheld.pair_columns import CutPieces
 from countwise.withheld.pair_draws import pair_draws
-from countwise.withheld.pair_runs import Ready, solve
-from countwise.withheld.pair_tilts import Couple
+from countwise.withheld.pair_runs import TiltedRun, solve
+from countwise.withheld.pair_tilts import SumTable
 from countwise.withheld.summed_root import few, in_runs, sums_within, with_sums
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.summed_total import TotalMode
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Apportioned(AdjustedTies):
+class ModeTies(AdjustedTies):
     """With the order of service on ties: the lowest among siblings comes first."""
 
     order: tuple[IntArray, ...]
@@ -70,14 +70,14 @@ class Apportioned(AdjustedTies):
 
     def _runs(
         self, children: Laws, low: int, coupling: FloatArray
-    ) -> tuple[list[Ready], Couple] | None:
+    ) -> tuple[list[TiltedRun], SumTable] | None:
         """The cuts of the root's children in runs, where the total was summed."""
         rule, k = self._rule(0), self.counts[1]
         if rule is None:
             return None
         return in_runs(children, rule, k, self._pieces(0, 0), self.ranges, (low, coupling))
 
-    def _rule(self, level: int) -> Summed | None:
+    def _rule(self, level: int) -> TotalMode | None:
         """The rule of a total that depends on the sum of the noisy parts."""
         return self.total if level == 0 else None
 

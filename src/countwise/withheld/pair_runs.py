@@ -16,7 +16,7 @@ from countwise.negligible import ROUNDING
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.node_noise import Noise
 from countwise.withheld.pair_columns import FIRST, SECOND, Columns, CutPieces, columns
-from countwise.withheld.pair_tilts import Couple, balanced
+from countwise.withheld.pair_tilts import SumTable, balanced
 from countwise.withheld.pair_transforms import Part, by_transforms, hull
 
 PRECISE = 1e-11  # a larger error of a marginal is not accepted
@@ -31,7 +31,7 @@ class Run(NamedTuple):
     free: bool
 
 
-class Ready(NamedTuple):
+class TiltedRun(NamedTuple):
     """A run, its tilt of d and of y, the largest log T under it, and bounds on the steps' logs.
 
     ``cut`` gives the columns of steps first to last - 1, counted from the run's first.
@@ -44,7 +44,7 @@ class Ready(NamedTuple):
     cut: Callable[[int, int], Columns]
 
 
-class Met(NamedTuple):
+class RunSolution(NamedTuple):
     """Marginals and messages in the layout of the children, and the law of N."""
 
     marginals: FloatArray
@@ -53,8 +53,8 @@ class Met(NamedTuple):
 
 
 def in_windows(
-    children: Laws, noise: Noise, k: IntArray, pieces: CutPieces, couple: Couple, depth: float
-) -> list[Ready]:
+    children: Laws, noise: Noise, k: IntArray, pieces: CutPieces, couple: SumTable, depth: float
+) -> list[TiltedRun]:
     """The runs of steps that confine noisy counts to windows."""
 
     def cut_out(first: int, last: int) -> Columns:
@@ -67,7 +67,7 @@ def in_windows(
     return [tilted(from_step(run.first), run, couple) for run in runs(whole, couple)]
 
 
-def solve(ready: list[Ready], children: Laws, couple: Couple) -> Met | None:
+def solve(ready: list[TiltedRun], children: Laws, couple: SumTable) -> RunSolution | None:
     """What the runs come to together; None where rounding would spoil it."""
     parts: list[Part] = []
     reached = -np.inf
@@ -91,10 +91,10 @@ def solve(ready: list[Ready], children: Laws, couple: Couple) -> Met | None:
         sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
         for arrays in zip(*((p.marginals, p.told, p.sums) for p in parts), strict=True)
     )
-    return Met(np.asarray(marginals), np.asarray(told), np.asarray(sums))
+    return RunSolution(np.asarray(marginals), np.asarray(told), np.asarray(sums))
 
 
-def runs(whole: Columns, couple: Couple) -> list[Run]:
+def runs(whole: Columns, couple: SumTable) -> list[Run]:
     """Steps that can be solved together, in order."""
     low, high = whole.bulk(UPRIGHT, SECOND)
     free = couple.free(low, high)
@@ -111,7 +111,7 @@ def runs(whole: Columns, couple: Couple) -> list[Run]:
     return result
 
 
-def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Ready:
+def tilted(cut: Callable[[int, int], Columns], run: Run, couple: SumTable) -> TiltedRun:
     """A run with its tilt; one that is not free once tilted becomes one in two dimensions."""
     part = cut(0, run.last - run.first)
     low, high = hull(part.bulk(UPRIGHT, SECOND))
@@ -122,4 +122,4 @@ def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Read
             return tilted(cut, run._replace(free=False), couple)
     ends = [hull(part.bulk(tilt, along)) for along in (FIRST, SECOND)]
     largest = couple.largest(tilt, *ends)
-    return Ready(run.free, tilt, largest, part.moments(tilt).logs + largest, cut)
+    return TiltedRun(run.free, tilt, largest, part.moments(tilt).logs + largest, cut)

@@ -6,13 +6,13 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.noise.laws import IntegerLaw
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import Noise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.summed_total import SummedTotal
 
 
-class Direct:
+class FromNoisyCounts:
     """What is adjusted are the noisy counts themselves."""
 
     def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
@@ -32,7 +32,7 @@ class Direct:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Known(Direct):
+class PublishedNoise(FromNoisyCounts):
     """All noisy counts were published."""
 
     noisy: tuple[IntArray, ...]
@@ -64,14 +64,14 @@ class Known(Direct):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FromRoot(Direct):
+class FromRoot(FromNoisyCounts):
     """Children share their parent's released count; `seen` of the root, unless it has a rule."""
 
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     order: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    seen: Seen
+    seen: Evidence
     total: SummedTotal | None
 
     def start(self) -> list[IntArray]:
@@ -137,7 +137,7 @@ class FromRoot(Direct):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ByClip(Direct):
+class ByClip(FromNoisyCounts):
     """Cells clipped one by one; the counts above are sums and say nothing more."""
 
     hierarchy: Hierarchy

@@ -18,9 +18,9 @@ from countwise.withheld.cut_windows import FAR
 from countwise.withheld.noise_reach import noise_sum_reach
 from countwise.withheld.packed_pairs import Block, Paired, packed
 from countwise.withheld.pair_columns import CutPieces
-from countwise.withheld.pair_runs import Ready, in_windows
-from countwise.withheld.pair_tilts import Couple
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.pair_runs import TiltedRun, in_windows
+from countwise.withheld.pair_tilts import SumTable
+from countwise.withheld.summed_total import TotalMode
 
 FEW = 50_000  # packed pairs up to which their convolution is faster than transforms
 
@@ -41,7 +41,7 @@ class Hull(NamedTuple):
 
 
 def with_sums(
-    children: Laws, rule: Summed, k: IntArray, pieces: CutPieces, ranges: CountWindows
+    children: Laws, rule: TotalMode, k: IntArray, pieces: CutPieces, ranges: CountWindows
 ) -> Paired:
     """Steps whose chances are P(x + Z = n) for every noisy count n of a window."""
     reaches = [reach(law, ranges.depth) for law in rule.parts]
@@ -75,12 +75,12 @@ def with_sums(
 
 def in_runs(
     children: Laws,
-    rule: Summed,
+    rule: TotalMode,
     k: IntArray,
     pieces: CutPieces,
     ranges: CountWindows,
     coupled: Coupled,
-) -> tuple[list[Ready], Couple] | None:
+) -> tuple[list[TiltedRun], SumTable] | None:
     """The runs of all steps and what is known of the two sums; None where nothing is possible."""
     if pieces.bounds.size < 2:
         return None
@@ -91,11 +91,11 @@ def in_runs(
     return in_windows(children, mixed_noise(rule.parts), k, pieces, couple, depth), couple
 
 
-def couple_of(rule: Summed, least: int, most: int, coupled: Coupled) -> Couple:
+def couple_of(rule: TotalMode, least: int, most: int, coupled: Coupled) -> SumTable:
     """What is known of ΣN, and of the sum of the noisy parts from least to most."""
     low, coupling = coupled
     x, sums = low + np.arange(len(coupling)), np.arange(least, most + 1)
-    return Couple(
+    return SumTable(
         m=rule.released,
         low=low,
         least=least - rule.released,
@@ -103,13 +103,15 @@ def couple_of(rule: Summed, least: int, most: int, coupled: Coupled) -> Couple:
     )
 
 
-def few(children: Laws, rule: Summed, k: IntArray, pieces: CutPieces, ranges: CountWindows) -> bool:
+def few(
+    children: Laws, rule: TotalMode, k: IntArray, pieces: CutPieces, ranges: CountWindows
+) -> bool:
     """Whether the packed pairs are so few that their convolution is faster than transforms."""
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
     return around.stride * int(children.sizes[pieces.components].sum()) < FEW
 
 
-def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
+def sums_within(rule: TotalMode, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
     """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
     spread = rule.spread(LEFT_OUT)
     least, most = rule.sums(int(lowest) - spread, int(highest) + spread)
@@ -117,7 +119,7 @@ def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tup
     return max(lowest, float(least)), min(highest, float(most + below))
 
 
-def below_zero(rule: Summed, loose: IntArray) -> int:
+def below_zero(rule: TotalMode, loose: IntArray) -> int:
     """How far some of the noisy parts can add up below zero when they are negative."""
     return noise_sum_reach(tuple(rule.parts[s] for s in loose), LEFT_OUT, below=True)
 
@@ -127,7 +129,7 @@ def transitions(law: IntegerLaw, low: int, high: int, first: int, last: int) -> 
     return law.pmf(np.arange(first, last + 1) - np.arange(low, high + 1)[:, None])
 
 
-def hull(rule: Summed, k: IntArray, pieces: CutPieces, total: tuple[int, int]) -> Hull:
+def hull(rule: TotalMode, k: IntArray, pieces: CutPieces, total: tuple[int, int]) -> Hull:
     """Bounds from the windows of all steps, and from how far noises add up.
 
     A component whose window holds 0 may have any negative noisy count. Sums of these fall off at

@@ -39,7 +39,7 @@ class SummedTotal(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summed:
+class TotalMode:
     """The total is the mode: its released count, its noise, and the noise of each of its parts."""
 
     released: int
@@ -90,7 +90,7 @@ class Summed:
         return np.where(first <= last, chances, 0.0)
 
 
-def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]:
+def noisy_totals(rule: TotalMode, low: int, high: int) -> tuple[IntArray, IntArray]:
     """The first and the last noisy total that lead to m, for n* from low to high.
 
     FAR stands for no end; where no noisy total does, the first is above the last.
@@ -146,7 +146,7 @@ def _first(holds: Callable[[IntArray], BoolArray], low: IntArray, high: IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummedDraw:
+class TotalDraw:
     """The total is a draw: its released count, its noise, and the noise of each of its parts."""
 
     released: int
@@ -162,7 +162,7 @@ class SummedDraw:
 
 
 @lru_cache(maxsize=4)
-def drawn_totals(rule: SummedDraw, low: int, high: int, least: int, most: int) -> FloatArray:
+def drawn_totals(rule: TotalDraw, low: int, high: int, least: int, most: int) -> FloatArray:
     """P(m | N, n*) for N = low..high (rows) and n* = least..most.
 
     Σ_n P(n | N)·p(n | m)·p(n* | m)/Σ_N' p(n | N')·p(n* | N').
