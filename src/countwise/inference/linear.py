@@ -143,16 +143,16 @@ def _pairs(
     """The values of c·y + d·z, and the joint weight of every pair y, z."""
     (y_low, y_law, _), (z_low, z_law, _) = step[0], (step[1] if len(multiples) > 1 else NOTHING)
     r_low, r_law, _ = step[-1]
-    told = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
-    told_low = coupling[0] - r_low - (len(r_law) - 1)
+    allowed = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
+    allowed_low = coupling[0] - r_low - (len(r_law) - 1)
     some_y, some_z = np.flatnonzero(y_law), np.flatnonzero(z_law)
     y, z = y_low + some_y[:, None], z_low + some_z
-    at = y + z - told_low
-    inside = (at >= 0) & (at < len(told))
+    at = y + z - allowed_low
+    inside = (at >= 0) & (at < len(allowed))
     mass = (
         y_law[some_y, None]
         * z_law[some_z]
-        * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+        * np.where(inside, allowed[np.clip(at, 0, len(allowed) - 1)], 0.0)
     )
     c, d = multiples[0], multiples[1] if len(multiples) > 1 else 0
     if len(multiples) == 1:

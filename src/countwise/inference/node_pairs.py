@@ -112,9 +112,9 @@ def given_parent(
     for share, ((first, law, _), (rest_low, rest, _)) in zip(_shares(laws), laws, strict=True):
         at = t - x - rest_low
         inside = (at >= 0) & (at < len(rest))
-        told = np.where(inside, rest[np.where(inside, at, 0)], 0.0)
+        others = np.where(inside, rest[np.where(inside, at, 0)], 0.0)
         table[:, first - lowest : first - lowest + len(law)] += (
-            share * law * told[:, first - lowest : first - lowest + len(law)]
+            share * law * others[:, first - lowest : first - lowest + len(law)]
         )
     sums = table.sum(axis=1, keepdims=True)
     return lowest, np.divide(table, sums, out=np.zeros_like(table), where=sums > 0.0)
@@ -131,15 +131,15 @@ def _of_siblings(solved: Solved, parent: Node, first: Node, second: Node) -> Pai
     coupled_low, coupling = solved.couplings[parent[0]].one(parent[1])
     table = np.zeros((rows, columns))
     for share, (one, other, rest) in zip(_shares(laws), laws, strict=True):
-        told = np.correlate(coupling, rest[1], mode="full")
-        told_low = coupled_low - rest[0] - (len(rest[1]) - 1)
+        allowed = np.correlate(coupling, rest[1], mode="full")
+        allowed_low = coupled_low - rest[0] - (len(rest[1]) - 1)
         at = (one[0] + np.arange(len(one[1])))[:, None] + other[0] + np.arange(len(other[1]))
-        at = at - told_low
-        inside = (at >= 0) & (at < len(told))
-        met = np.where(inside, told[np.where(inside, at, 0)], 0.0)
+        at = at - allowed_low
+        inside = (at >= 0) & (at < len(allowed))
+        known = np.where(inside, allowed[np.where(inside, at, 0)], 0.0)
         here = slice(one[0] - row_low, one[0] - row_low + len(one[1]))
         there = slice(other[0] - low, other[0] - low + len(other[1]))
-        table[here, there] += share * one[1][:, None] * other[1] * met
+        table[here, there] += share * one[1][:, None] * other[1] * known
     return PairLaw(lows=(row_low, low), chances=np.maximum(table, 0.0) / table.sum())
 
 

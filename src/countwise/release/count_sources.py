@@ -37,7 +37,9 @@ class CountSource:
 
 
 def from_pieces(make: Callable[[str], Pieces]) -> Measure:
-    """Measuring by reading one piece after another; `make` takes the key of bounded rows.
+    """Measuring one piece after another.
+
+    `make` opens the pieces; its argument is the key that decides which rows of a person are counted.
 
     What is wrong with any row of the input is refused before noise is drawn for the first piece.
     """

@@ -122,7 +122,7 @@ def spark_record_source(
             runner = OnSpark(session=spark)
             drawing()
             try:
-                return runner.answers(measured, len(cut), each.told)
+                return runner.answers(measured, len(cut), each.report_stage)
             except Exception as problem:
                 for refusal in REFUSALS:
                     if _mark(refusal.__name__) in str(problem):

@@ -1,4 +1,4 @@
-"""Counts under very wide noise, told in units of several: the noise of a count hides the rest.
+"""Counts under very wide noise, computed in units of several: the noise of a count hides the rest.
 
 With noise of scale 512 and more, a unit of 1/256 of the smallest scale moves no end of a range by
 more than that, and saves as many values of every law.
@@ -36,7 +36,7 @@ def in_units(measured: Measurements, unit: int) -> Measurements:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CoarseLaws:
-    """Laws that were found in units, told in counts."""
+    """Laws computed in units of several counts, asked about in single counts."""
 
     unit: int
 

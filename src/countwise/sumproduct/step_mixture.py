@@ -41,15 +41,15 @@ class Steps:
         return StepLayout(self.offsets, self.lows, self.components, self.bounds)
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
-        """What holds of the kernel's sum when `coupling` holds of the parent's count."""
+        """The coupling of the kernel's sum, from that of the parent's count: first place, values."""
         return low, coupling
 
     def untied(self, sums: FloatArray) -> FloatArray:
-        """The law of the parent's count from that of the kernel's sum."""
+        """The law of the parent's count, from the law of the kernel's sum."""
         return sums
 
     def unpacked(self, packed: IntArray) -> IntArray:
-        """The counts in the kernel's numbers."""
+        """The counts of children, from the numbers the kernel adds up."""
         return packed
 
     def sums(
@@ -71,11 +71,11 @@ class Steps:
         weights = self.weights(children)
         found = mixture(weights, self.layout, coupling, low, least_overlap=self.overlap)
         size = len(children.values)
-        told = np.bincount(self.places, found.messages * self.chances, size)
+        messages = np.bincount(self.places, found.messages * self.chances, size)
         marginals = np.bincount(self.places, found.marginals, size)
         return (
             np.asarray(marginals, np.float64),
-            np.asarray(told, np.float64),
+            np.asarray(messages, np.float64),
             self.untied(found.sums),
         )
 

@@ -199,7 +199,7 @@ def pass_down(
     solved: Solved, level: int, owns: list[Laws], touched: Touched, *, edge: float = EDGE
 ) -> Solved:
     """The same with the marginals of the next level, and what couples their children."""
-    kept, told, marginals, held = dict(solved.kept), [], [], 0
+    kept, messages, marginals, size = dict(solved.kept), [], [], 0
     ends = []
     for first, last in chunks(solved.hierarchy.offsets[level]):
         family = solved.family(level, first, last)
@@ -213,17 +213,17 @@ def pass_down(
                 "prior."
             )
         ends.append(family.marginals.touching(above=edge))
-        held += len(family.marginals.values)
-        if held <= KEPT:
+        size += len(family.marginals.values)
+        if size <= KEPT:
             marginals.append(family.marginals)
         if level + 1 < len(owns):
-            told.append(family.messages)
+            messages.append(family.messages)
     touched.append((np.concatenate([e[0] for e in ends]), np.concatenate([e[1] for e in ends])))
-    if held <= KEPT:
+    if size <= KEPT:
         kept[level + 1] = marginals
     couplings = solved.couplings
     if level + 1 < len(owns):
-        couplings = (*couplings, owns[level + 1].times(joined(told).values))
+        couplings = (*couplings, owns[level + 1].times(joined(messages).values))
     return Solved(ties=solved.ties, ups=solved.ups, couplings=couplings, kept=kept)
 
 

@@ -163,10 +163,10 @@ class AdjustedTies:
             below = self._children(level, first, parent, children)
             low, known = coupling.one(parent - first)
             parts.append(self.solved(level, parent, below, low, known))
-        marginals, told, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
+        marginals, messages, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
         return Family(
             Laws(lows=children.lows, offsets=children.offsets, values=marginals),
-            Laws(lows=children.lows, offsets=children.offsets, values=told),
+            Laws(lows=children.lows, offsets=children.offsets, values=messages),
             Laws(lows=coupling.lows, offsets=coupling.offsets, values=sums),
         )
 

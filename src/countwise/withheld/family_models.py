@@ -1,4 +1,4 @@
-"""How parents' counts are shared among children, told to the Gibbs sampler: mode and draws."""
+"""Probabilities of released children given noisy ones, for the sampler: modes and draws."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache

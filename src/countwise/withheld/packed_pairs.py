@@ -40,7 +40,7 @@ class Paired(Steps):
     overlap: ClassVar[float] = 1e-7  # in two dimensions law and T meet less by nature
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
-        """What holds of the packed sum when `coupling` holds of Σx, from low on."""
+        """The coupling of the packed sum, from that of Σx, which begins at low."""
         x = low + np.arange(len(coupling))
         y = self.least + np.arange(self.stride)
         factors = np.exp(-self.tilt * (y - y.mean()))

@@ -45,10 +45,10 @@ class TiltedRun(NamedTuple):
 
 
 class RunSolution(NamedTuple):
-    """Marginals and messages in the layout of the children, and the law of N."""
+    """Of children, laid out as they are: marginals and messages; of the parent, the law of N."""
 
     marginals: FloatArray
-    told: FloatArray
+    messages: FloatArray
     sums: FloatArray
 
 
@@ -87,11 +87,11 @@ def solve(ready: list[TiltedRun], children: Laws, couple: SumTable) -> RunSoluti
     error = sum(s * part.error for s, part in zip(shares, parts, strict=True))
     if not total > 0.0 or error > PRECISE * total:
         return None
-    marginals, told, sums = (
+    marginals, messages, sums = (
         sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
-        for arrays in zip(*((p.marginals, p.told, p.sums) for p in parts), strict=True)
+        for arrays in zip(*((p.marginals, p.messages, p.sums) for p in parts), strict=True)
     )
-    return RunSolution(np.asarray(marginals), np.asarray(told), np.asarray(sums))
+    return RunSolution(np.asarray(marginals), np.asarray(messages), np.asarray(sums))
 
 
 def runs(whole: Columns, couple: SumTable) -> list[Run]:

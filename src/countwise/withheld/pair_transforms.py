@@ -20,7 +20,7 @@ class Part(NamedTuple):
 
     log: float
     marginals: FloatArray
-    told: FloatArray
+    messages: FloatArray
     sums: FloatArray
     error: float
 
@@ -102,20 +102,20 @@ def by_transforms(
 def _transformed(
     part: Columns, frame: TransformFrame, coupling: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Σ over steps of the law of (Σy, Σz) in the frame, and what every column is told at d."""
+    """Σ over steps of the law of (Σy, Σz) in the frame, and the message to every column at d."""
     size, period = len(frame.z), len(frame.y)
     folded, placed = np.empty_like(coupling), np.zeros((len(weights), size))
     folded[frame.places] = coupling
     placed[:, part.d % size] = weights
     turns = frame.turns(part.atoms.y)
-    found, told = by_frequency(
+    found, spectra = by_frequency(
         part.atoms,
         planes(np.fft.fft(placed) * turns),
         planes(np.conj(np.fft.fft(np.fft.rfft(folded, axis=0)))),
         period,
     )
     law = np.fft.irfft(np.fft.ifft(merged(found)), n=period, axis=0)[frame.places]
-    messages = np.fft.fft(merged(told) * turns).real[:, part.d % size] / (size * period)
+    messages = np.fft.fft(merged(spectra) * turns).real[:, part.d % size] / (size * period)
     return np.maximum(law, 0.0), np.maximum(messages, 0.0)
 
 

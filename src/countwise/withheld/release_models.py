@@ -1,4 +1,8 @@
-"""How releases are made from noisy counts, told to the Gibbs sampler one count at a time."""
+"""How a release is made from noisy counts, as the Gibbs sampler asks: one count at a time.
+
+The questions are those of `gibbs.Making`: whether noisy counts of a level are unknown, where they
+start, and the log probability of the release when one of them, or those of a family, change.
+"""
 
 from dataclasses import dataclass
 
@@ -13,7 +17,7 @@ from countwise.withheld.summed_total import SummedTotal
 
 
 class FromNoisyCounts:
-    """What is adjusted are the noisy counts themselves."""
+    """The adjustment takes the noisy counts as they are, without drawing from them first."""
 
     def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
         """log P(value | true count)."""
@@ -21,7 +25,7 @@ class FromNoisyCounts:
         return law.logpmf(value - true)
 
     def renew(self, noisy: list[IntArray], rng: np.random.Generator) -> None:
-        """Nothing is kept beside them."""
+        """There is no state beside the noisy counts."""
 
     def fresh(
         self, level: int, law: IntegerLaw, true: IntArray, rng: np.random.Generator
@@ -43,19 +47,19 @@ class PublishedNoise(FromNoisyCounts):
         return list(self.noisy)
 
     def moves(self, level: int) -> bool:  # noqa: ARG002
-        """Nothing is unknown."""
+        """No: the noisy counts of every level are known."""
         return False
 
     def log_given(
         self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
-        """Never asked."""
+        """Asked only of noisy counts that are unknown, and here none is."""
         raise NotImplementedError
 
     def log_family(
         self, rows: IntArray, true: list[IntArray], level: int, parent: int
     ) -> FloatArray:
-        """Never asked."""
+        """Asked only of noisy counts that are unknown, and here none is."""
         raise NotImplementedError
 
     def log_root(self, noisy: list[IntArray], total: IntArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """The children of a root whose released total depends on the sum of their noisy counts.
 
 Beside its true count, every child carries how far its noisy count is from the released one; the
-two sums are what the rule of the total (`summed.Summed`) asks for.
+two sums are what the rule of the total (`summed_total.TotalMode`) asks for.
 """
 
 from typing import NamedTuple
