@@ -39,7 +39,7 @@ class CountSource:
 def from_pieces(make: Callable[[str], Pieces]) -> Measure:
     """Measuring one piece after another.
 
-    `make` opens the pieces; its argument is the key that decides which rows of a person are counted.
+    `make` opens the pieces; its argument is the key by which rows of a person are chosen.
 
     What is wrong with any row of the input is refused before noise is drawn for the first piece.
     """

@@ -41,7 +41,7 @@ class Steps:
         return StepLayout(self.offsets, self.lows, self.components, self.bounds)
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
-        """The coupling of the kernel's sum, from that of the parent's count: first place, values."""
+        """The coupling of the kernel's sum, from that of the parent's count."""
         return low, coupling
 
     def untied(self, sums: FloatArray) -> FloatArray:
