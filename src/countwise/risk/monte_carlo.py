@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from countwise.adjust.histogram import Estimator
+from countwise.adjust.estimators import Estimator
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
 from countwise.noise.laws import IntegerLaw, Laplace
