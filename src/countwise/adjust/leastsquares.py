@@ -114,7 +114,9 @@ def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[Floa
 
     An exact count is the same in all of them.
     """
-    weights = [1 / max(each.laws[level].variance, SMALLEST_VARIANCE) for each in measurements]
+    weights = [
+        1 / max(measurement.laws[level].variance, SMALLEST_VARIANCE) for measurement in measurements
+    ]
     total = sum(weights)
     estimate = sum(
         w / total * each.noisy[level] for w, each in zip(weights, measurements, strict=True)

@@ -113,4 +113,4 @@ def moments_in_parts(
         components(nodes[first : first + ROWS]).moments(weights)
         for first in range(0, len(nodes), ROWS)
     ]
-    return np.concatenate([each[0] for each in parts]), np.concatenate([each[1] for each in parts])
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -202,15 +202,15 @@ def _requests(
             Question(
                 model=model,
                 claim=claim,
-                epsilon=each.epsilon,
-                partitions=each.partitions,
+                epsilon=setting.epsilon,
+                partitions=setting.partitions,
                 family=family,
-                mechanism=each.mechanism,
+                mechanism=setting.mechanism,
                 alpha=numbers(alpha, what="alpha"),
             ),
-            border=borders[each.partitions],
+            border=borders[setting.partitions],
         )
-        for each in settings
+        for setting in settings
     ]
 
 

@@ -162,7 +162,7 @@ def _climb(joint: JointLaw, start: IntArray, count: int) -> IntArray:
     while heap and not _done(settled, heap[0][0], count):
         loss, _, row = heapq.heappop(heap)
         settled.append((loss, row))
-        fresh = [each for each in _neighbours(row) if each.tobytes() not in seen]
+        fresh = [neighbour for neighbour in _neighbours(row) if neighbour.tobytes() not in seen]
         if not fresh:
             continue
         seen.update(each.tobytes() for each in fresh)

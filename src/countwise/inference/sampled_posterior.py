@@ -82,7 +82,7 @@ class SampledPosterior(Posterior):
     def draws(self, count: int, *, rng: np.random.Generator) -> Draws:
         """Joint draws, taken from those of the chains."""
         rows = rng.choice(len(self.all_draws), count, replace=count > len(self.all_draws))
-        levels = tuple(each[rows] for each in self.all_draws.levels)
+        levels = tuple(level[rows] for level in self.all_draws.levels)
         return Draws(hierarchy=self.hierarchy, levels=levels)
 
     def law(self, expression: str, *, rng: np.random.Generator | None = None) -> Law:

@@ -91,7 +91,7 @@ def prove_loss(
     hits = [event.hits(statistic[half:]) for statistic in found]
     if not event.above:
         hits.reverse()
-    more, less = (np.array(each, dtype=np.int64) for each in hits)
+    more, less = (np.array(hit, dtype=np.int64) for hit in hits)
     return ProvenLoss(
         pair=pair,
         unit=unit,

@@ -19,9 +19,9 @@ MOST_VALUES = 50_000_000  # of a law in single counts
 
 def unit_of(measurements: Sequence[Measurements]) -> int:
     """How many counts a unit may be: 1 unless all noise is wide, and no count exact."""
-    if any(each.exact is not None for each in measurements):
+    if any(measurement.exact is not None for measurement in measurements):
         return 1
-    smallest = min(float(law.scale) for each in measurements for law in each.laws)
+    smallest = min(float(law.scale) for measurement in measurements for law in measurement.laws)
     return max(int(smallest / FINEST), 1)
 
 

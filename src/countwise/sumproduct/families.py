@@ -102,7 +102,7 @@ class Families:
         centres = self.centres[first:last]
         longest = int(np.maximum(np.abs(part.lows - centres), np.abs(part.highs - centres)).max())
         steps = [sum_slopes(self.law, int(n), longest + far) for n in kinds]
-        starts = np.concatenate([[0], np.cumsum([len(each) for each in steps])])
+        starts = np.concatenate([[0], np.cumsum([len(step) for step in steps])])
         rows = told_by_parents(
             reading(part.values, np.float64),
             part.offsets,

@@ -168,7 +168,7 @@ def seen_by(
     measurements: Sequence[Measurements], prior: Prior, *, depth: float = WINDOW
 ) -> MeasuredTies:
     """Ties of a hierarchy given every noisy value of every node; exact counts need no prior."""
-    noises = [node_noise(each) for each in measurements]
+    noises = [node_noise(measurement) for measurement in measurements]
     seen = [
         [
             Evidence(noise=noise[level], values=each.noisy[level])

@@ -36,11 +36,11 @@ class Normal(NamedTuple):
 def own_values(measurements: Sequence[Measurements], level: int) -> Normal | None:
     """A level's own noisy counts, several of them averaged."""
     found: Normal | None = None
-    for each in measurements:
-        law = each.laws[level]
+    for measurement in measurements:
+        law = measurement.laws[level]
         own = max(law.variance, LEAST_VARIANCE) if law.scale else 0.0
-        variances = np.where(each.protected(level), own, 0.0)
-        found = Normal(each.noisy[level].astype(np.float64), variances).times(found)
+        variances = np.where(measurement.protected(level), own, 0.0)
+        found = Normal(measurement.noisy[level].astype(np.float64), variances).times(found)
     return found
 
 

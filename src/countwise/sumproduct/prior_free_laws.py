@@ -78,7 +78,7 @@ def free_laws(
     check_exact(measurements[0].hierarchy, measurements[0].noisy, known(measurements[0]))
     unit = unit_of(measurements)
     if unit > 1:
-        seen = [in_units(each, unit) for each in measurements]
+        seen = [in_units(measurement, unit) for measurement in measurements]
         return InUnits(
             inner=free_laws(seen, seconds=seconds, tell=tell), units=CoarseLaws(unit=unit)
         )

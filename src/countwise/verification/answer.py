@@ -289,6 +289,6 @@ def _same(stated: Any, computed: Any) -> bool:
 
 def _numbers(values: Any) -> bool:
     return isinstance(values, list) and all(
-        isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < 1e15
-        for each in values
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+        for value in values
     )

@@ -51,7 +51,7 @@ class Request:
     @cached_property
     def columns(self) -> frozenset[str]:
         """The columns of the data that are read."""
-        return self.model.columns | {each.column for each in self.claim.periods}
+        return self.model.columns | {period.column for period in self.claim.periods}
 
     @property
     def most_rows(self) -> int:

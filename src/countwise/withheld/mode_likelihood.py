@@ -85,7 +85,7 @@ class ModeTies(AdjustedTies):
         """Windows of every step; none where no cut is possible."""
         here, rule = self.hierarchy.children(level, parent), self._rule(level)
         k, rank = self.counts[level + 1][here], self.order[level + 1][here]
-        lowest, highest = (float(each[parent]) for each in self.ranges.sums[level])
+        lowest, highest = (float(total[parent]) for total in self.ranges.sums[level])
         if rule is not None:
             lowest, highest = sums_within(rule, k, lowest, highest)
         cuts = enumerate_cuts(k, rank, lowest_sum=lowest, highest_sum=highest)

@@ -71,7 +71,7 @@ class Paired(Steps):
     ) -> FloatArray:
         """log of the joint weight of each row of counts, Σy summed out."""
         batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
-        return np.concatenate([self._logs(weights, each, low, coupling) for each in batches])
+        return np.concatenate([self._logs(weights, batch, low, coupling) for batch in batches])
 
     def _logs(
         self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
@@ -162,7 +162,7 @@ def packed(
         components=components,
         bounds=bounds,
         lows=np.array(lows),
-        offsets=np.concatenate([[0], np.cumsum([len(each) for each in chances])]),
+        offsets=np.concatenate([[0], np.cumsum([len(chance) for chance in chances])]),
         chances=np.concatenate(chances),
         places=np.concatenate(places),
         stride=stride,

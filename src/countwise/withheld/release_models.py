@@ -80,7 +80,7 @@ class FromRoot(FromNoisyCounts):
 
     def start(self) -> list[IntArray]:
         """The released counts themselves lead to the release."""
-        return [each.copy() for each in self.counts]
+        return [count.copy() for count in self.counts]
 
     def moves(self, level: int) -> bool:
         """All but the root, whose noisy count is summed out."""
