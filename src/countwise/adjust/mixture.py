@@ -20,7 +20,7 @@ from countwise.arrays import FloatArray, IntArray
 ROUNDS = 60
 ADDED = 1.0  # nodes, shared by all components
 FOLDS = 5
-LEAST = 1e-300
+LEAST = 1e-300  # stands for zero where a logarithm or a ratio is taken
 GOLDEN = (sqrt(5) - 1) / 2
 MOST_TAUGHT = 100_000  # nodes that weights are learned from; more change nothing
 ROWS = 1 << 14  # that are worked on at a time

@@ -12,15 +12,14 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.node_pairs import joint_law
+from countwise.inference.node_pairs import MOST_PAIRS, joint_law
 from countwise.inference.sibling_sums import NOTHING, Sum, step_laws
 from countwise.inference.statements import Linear
 from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 
-MOST_PAIRS = 2e8
-MOST_PIECES = 3e5
-MOST_VALUES = 2e7
+MOST_PIECES = 3e5  # children times steps, each taken by itself in Python
+MOST_VALUES = 2e7  # values of a sum of multiples: 160 MB
 
 
 def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:

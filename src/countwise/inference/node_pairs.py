@@ -13,7 +13,7 @@ from countwise.arrays import FloatArray
 from countwise.inference.sibling_sums import Sum, step_laws
 from countwise.sumproduct.tree import Solved
 
-MOST_PAIRS = 2e8
+MOST_PAIRS = 2e8  # entries of a table of two counts: 1.6 GB of doubles
 
 Node = tuple[int, int]
 

@@ -24,7 +24,7 @@ from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.gibbs import Chains, Making, run
 
-CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
+CHAINS, SWEEPS, WARMUP = 64, 1_000, 300  # a probability is then within 0.002 where sweeps mix
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
 
 

@@ -22,7 +22,7 @@ from countwise.noise.laws import Exact, IntegerLaw
 LONGEST = 1 << 22  # of a transform, and of a table
 FAR = 150  # a table ends so many times the root of Σ scale² away,
 LONG = 1 << 16  # but not before it has this length
-SHORTEST = 64
+SHORTEST = 64  # of a table
 FINEST = 1024  # the largest scale, and
 SPREAD = 50_000  # the largest root of Σ scale² that are told in single counts
 MOST_TILTS = 1024

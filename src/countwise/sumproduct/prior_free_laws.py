@@ -35,7 +35,7 @@ from countwise.tables.measurements import Measurements
 
 AT_A_TIME = 8_192  # nodes whose laws are made at a time
 SECONDS = 60.0  # an exact computation that would take longer is left to the normal one
-MOST_BYTES = 1e9
+MOST_BYTES = 1e9  # of messages; beyond, sums of many noises are taken as normal
 MOST_REACH = 2_000_000  # counts that the noise of one node is tabled over
 MOST_GAPS = 1e8  # between parents' noisy counts and the sums of their cells', all together
 

@@ -21,7 +21,7 @@ from countwise.tables.hierarchy import Hierarchy
 
 CHUNK = 8_192  # children solved at a time
 EDGE = 1e-13  # share of mass at the end of a window that calls for a wider one
-WIDENINGS = 12
+WIDENINGS = 12  # doublings: from any first depth to beyond the smallest float64
 KEPT = 20_000_000  # values of a level's marginals that are kept; beyond, they are computed again
 
 

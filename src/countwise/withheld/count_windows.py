@@ -18,7 +18,7 @@ from countwise.sumproduct.node_noise import Noise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.summed_total import TotalMode
 
-DEEPEST = 1500.0
+DEEPEST = 1500.0  # twice what a float64 can tell from zero: wider windows show nothing new
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

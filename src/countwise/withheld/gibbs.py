@@ -22,7 +22,7 @@ from countwise.sumproduct.node_noise import Noise, reach
 from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy
 
-JUMPS = 4
+JUMPS = 4  # proposals for a whole family in a sweep, as most of them are refused
 
 
 class Making(Protocol):

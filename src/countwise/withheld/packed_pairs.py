@@ -17,8 +17,8 @@ from countwise.kernels.coupled_mixture import mixture_draws_given, mixture_sums
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.step_mixture import Steps
 
-TILTS = 65
-BATCH = 4_096
+TILTS = 65  # odd, so that no tilt at all is one of them
+BATCH = 4_096  # combinations weighed at a time, which bounds the memory
 
 Known = Callable[[IntArray, IntArray], FloatArray]
 

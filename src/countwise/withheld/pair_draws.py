@@ -12,7 +12,7 @@ from countwise.withheld.pair_columns import Columns
 from countwise.withheld.pair_runs import TiltedRun
 from countwise.withheld.pair_tilts import SumTable
 
-BATCH = 50_000
+BATCH = 50_000  # proposals at a time
 MOST = 20_000_000  # proposals after which no more are made
 
 

@@ -26,7 +26,7 @@ from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.node_noise import between, reach
 from countwise.withheld.noise_reach import noise_sum_reach
 
-FAR = 1 << 60
+FAR = 1 << 60  # no end; sums of two still fit in 64 bits
 STEP = 64  # ends of tables of chances are multiples, so that few are made
 
 
