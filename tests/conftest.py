@@ -36,7 +36,7 @@ MARKED = {
         "server_jobs",
         "server_start",
         "verification_databases",
-        "warming",
+        "compiled_ahead",
     ),
 }
 """Files of tests that `./check --quick` leaves out, and why."""
