@@ -20,6 +20,7 @@ from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
+from countwise.tables.faults import PARSER_FAULTS
 from countwise.tables.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _mark(file: Path, name: str) -> str | None:
         return None
     try:
         return pl.read_parquet_metadata(file).get(name)
-    except (pl.exceptions.PolarsError, OSError):
+    except (*PARSER_FAULTS, OSError):
         return None
 
 
