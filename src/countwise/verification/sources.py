@@ -24,7 +24,7 @@ from countwise.verification.schema import Column
 DATABASES = {".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3", ".db3"}
 PARQUET = {".parquet", ".pq"}
 POSTGRES = ("postgres", "postgresql")
-NOTHING_SPILLED = {"temp_directory": ""}
+NOTHING_SPILLED: dict[str, str | bool | int | float | list[str]] = {"temp_directory": ""}
 """Else DuckDB would put rows that memory can not hold into files beside the data."""
 SQLITE_MARK = b"SQLite format 3\0"
 BATCH = 50_000
