@@ -291,6 +291,30 @@ DUCKDB_COMMANDS = tuple(
     for command in RECORD_COMMANDS[:5]
 )
 PAID = ("--ledger", "sqlite:///l.db", "--dataset", "people")
+MISPLACED = (
+    ("plan", "domain.csv", "--by", "region,county,kind", "--plan", "FILE"),
+    ("audit", "release", "domain.csv", "--by", "region,county,kind", "--plan", "FILE"),
+    ("release", "domain.csv", "--out", "out", "--cells-are-public", "--plan", "FILE"),
+    ("release", "domain.csv", "--by", "kind", "--epsilon", "1", "--out", "out", "--domain", "FILE"),
+    ("release", "FILE", "--by", "place", "--epsilon", "1", "--out", "out", "--cells-are-public"),
+    ("tabulate", "FILE", "--by", "place", "--out", "out.csv", "--domain", "FILE"),
+    ("convert", "FILE", "--to", "wide", "--out", "out.csv"),
+    ("infer", "FILE", "--out", "out.csv"),
+    ("adjust", "FILE", "--by", "place", "--noisy", "n", "--epsilon", "1", "--out", "out.csv"),
+    ("risk", "advise", "FILE", "--by", "place", "--count", "n", "--epsilon", "1"),
+    ("ledger", "check", "FILE"),
+    ("ledger", "show", "sqlite:///FILE"),
+    ("ledger", "upgrade", "sqlite:///FILE"),
+    ("ledger", "grant", "sqlite:///FILE", "--dataset", "people", "--epsilon", "1"),
+    ("ledger", "check", "sqlite:///l.db", "--receipt", "FILE"),
+    ("receipt", "check", "FILE"),
+    ("verify", "FILE", "--schema", "FILE", "--model", "wage ~ age", "--claim", "age > 0",
+     "--epsilon", "1"),
+    ("verify", "recompute", "FILE"),
+    ("verify", "plan", "--schema", "FILE", "--model", "wage ~ age", "--claim", "age > 0"),
+    ("backup", "--config", "FILE", "--out", "out"),
+)  # fmt: skip
+"""Commands that take another kind of file where they are given a confidential one."""
 RECORD_DOMAIN = """other = "elsewhere"
 [columns.region]
 levels = ["North", "South"]

@@ -25,7 +25,7 @@ from countwise.privacy.measurements import Measurements
 from countwise.release import run as in_memory
 from countwise.release import stages
 from countwise.release.measure import measure
-from mutations import CELL, COUNT, FAR, Kind, kinds, written
+from mutations import CELL, COUNT, FAR, MISPLACED, Kind, kinds, written
 
 KINDS = kinds()
 BROKEN_UP = re.compile(r"[,_ \0\n]|\\x00|\\0|\\n")
@@ -158,3 +158,16 @@ def test_unmutated_files_are_read(kind: Kind, run: Runner) -> None:
         assert done.code == 0, done.said
         assert done.left or kind.silent
         assert not leaks(kind, kind.content, command, done)
+
+
+@pytest.mark.parametrize("command", MISPLACED, ids=" ".join)
+def test_a_confidential_file_in_the_place_of_another(command: tuple[str, ...], run: Runner) -> None:
+    """It is refused, shown nothing of, and left as it is."""
+    by_name = {kind.name: kind for kind in KINDS}
+    beside = by_name["paid cells"].beside
+    for name in ("levels", "records", "Parquet"):
+        kind = replace(by_name[name], beside=beside)
+        done = run(kind, kind.content, command)
+        assert done.code == 2, done.said
+        assert not leaks(kind, kind.content, command, done)
+        assert Path(kind.file).read_bytes() == kind.content
