@@ -17,8 +17,8 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from countwise.cli.ledger import ledger_at
-from countwise.privacy.prices import MICRO, Terms
+from countwise.cli.ledger_command import ledger_at
+from countwise.ledger.prices import MICRO, Terms
 
 COUNT, CELL = "31337", "Zq7"
 EPSILON = "0.01"

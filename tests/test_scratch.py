@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from countwise.tables.scratch import LOCK, PREFIX, scratch
-from countwise.verification import sources
+from countwise.verification import row_sources
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_what_is_not_known_to_be_left_stays(temporary: Path) -> None:
 
 def test_verification_puts_no_rows_into_files(tmp_path: Path) -> None:
     """Where DuckDB would have spilled it fails instead."""
-    limits = sources.NOTHING_SPILLED | {"memory_limit": "30MB"}
+    limits = row_sources.NOTHING_SPILLED | {"memory_limit": "30MB"}
     sort = "SELECT i, hash(i) AS h FROM range(5000000) t(i) ORDER BY h"
     with duckdb.connect(str(tmp_path / "people.duckdb"), config=limits) as engine:
         with pytest.raises(duckdb.OutOfMemoryException):

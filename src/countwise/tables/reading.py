@@ -14,7 +14,7 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
-from countwise.tables.files import Loader, Source, load
+from countwise.tables.files import Loader, TableFile, load
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
 from countwise.tables.rowchecks import refuse_bad_labels, whole_numbers
 
@@ -92,7 +92,7 @@ def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
     return unique_cells(source, by)[0]
 
 
-def unique_cells(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
+def unique_cells(source: TableFile, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
     """The tree of cells that are each listed once, and the row that each came from."""
     hierarchy, order = build(source.frame.select(by))
     codes, parents = hierarchy.codes[-1], hierarchy.parents(len(by))
@@ -106,7 +106,7 @@ def unique_cells(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray
     return hierarchy, order
 
 
-def placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path) -> IntArray:
+def placed(source: TableFile, counts: IntArray, hierarchy: Hierarchy, *, domain: Path) -> IntArray:
     """The counts of a domain's cells; those without a row are zeros."""
     by = list(hierarchy.by)
     listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from countwise.errors import TableError
-from countwise.tables.files import Source, column_names, load
+from countwise.tables.files import TableFile, column_names, load
 from countwise.tables.hierarchy import Hierarchy
 
 TOTAL = "_T"
@@ -24,7 +24,7 @@ DATAFLOW = re.compile(r"[A-Za-z][\w.-]*:[\w@$-]+\(\d+(\.\d+)+\)")
 LABELLED = r"^[A-Za-z0-9_@$-]+\s*:\s"
 
 
-def load_sdmx(path: Path, by: Sequence[str], count: str) -> Source:
+def load_sdmx(path: Path, by: Sequence[str], count: str) -> TableFile:
     """The dimensions `by` and the observations of an SDMX-CSV file, as `count`."""
     names = {name.partition(":")[0].strip(): name for name in column_names(path)}
     if not {"DATAFLOW", "STRUCTURE"} & set(names):
@@ -47,7 +47,7 @@ def load_sdmx(path: Path, by: Sequence[str], count: str) -> Source:
     return replace(source, frame=frame.select(*by, pl.col(value).alias(count)))
 
 
-def _refuse_deletions(source: Source, action: pl.Series) -> None:
+def _refuse_deletions(source: TableFile, action: pl.Series) -> None:
     deletes = (action == "D").fill_null(value=False)
     if deletes.any():
         raise TableError(
