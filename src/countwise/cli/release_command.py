@@ -278,8 +278,8 @@ def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> No
                 for each, within in zip(made.budget.levels, made.noise_within, strict=True)
             ],
         )
-    spent_as = make_promise(made.plan.neighbours, made.budget).spent_as
-    out.print(f"\n{spent_as} {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    promise = make_promise(made.plan.neighbours, made.budget)
+    out.print(f"\n{promise.spent_as} {made.budget.in_words()}: {made.budget.sum_in_words()}")
     if made.budget.warning():
         out.print(made.budget.warning(), style="bold")
     if made.reason:
