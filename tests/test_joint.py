@@ -27,7 +27,10 @@ ONE = Geometric(scale=Fraction(1))
 
 def draws(hierarchy: Hierarchy, laws: tuple[IntegerLaw, ...], size: int) -> list[tuple]:
     return [
-        joint_noise(hierarchy, laws, sample=sample, magnitude=sample_magnitude) for _ in range(size)
+        hierarchy.sums(
+            joint_noise(hierarchy.offsets, laws, sample=sample, magnitude=sample_magnitude)
+        )
+        for _ in range(size)
     ]
 
 

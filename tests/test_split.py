@@ -110,7 +110,7 @@ def test_draws_of_joint_noise_are_foreseen_within_a_factor() -> None:
         laws = (Geometric(scale=Fraction(3)),) * len(hierarchy.sizes)
         counted = []
         for _ in range(20):
-            trials = _Trials(hierarchy, laws, sample, _magnitude, None)
+            trials = _Trials(hierarchy.offsets, laws, sample, _magnitude, None)
             trials.subtrees(0, np.zeros(1, dtype=np.int64))
             counted.append(trials.drawn)
         assert 0.15 < expected_draws(hierarchy.sizes, laws) / np.mean(counted) < 6

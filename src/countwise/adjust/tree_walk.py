@@ -19,7 +19,7 @@ Give = Callable[..., IntArray]
 Values = TypeVar("Values", IntArray, FloatArray)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Floors:
     """What exact counts leave to be shared: `least` is the smallest each node can be.
 

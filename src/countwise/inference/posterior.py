@@ -21,7 +21,7 @@ def in_brief(prior: str) -> str:
     return prior.partition(" (")[0].partition(" with U ≥")[0]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Node(Law):
     """The posterior of one node's true count."""
 
@@ -30,11 +30,11 @@ class Node(Law):
     released: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
     """What a release says about the true counts; `route` and `prior` say how it was found.
 
-    `Computed` knows it exactly, `Sampled` by draws.
+    `ExactPosterior` knows it exactly, `SampledPosterior` by draws.
     """
 
     released: tuple[IntArray, ...] | None

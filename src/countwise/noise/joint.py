@@ -20,11 +20,10 @@ from scipy.special import log_ndtr
 from countwise.arrays import BoolArray, IntArray
 from countwise.errors import PlanError
 from countwise.noise.laws import IntegerLaw
-from countwise.tables.hierarchy import Hierarchy
 
 MOST_DRAWS = 4 * 10**9
 QUICK_DRAWS = 2 * 10**7  # a few seconds
-CELLS_A_TRIAL = 1 << 17
+CELLS_A_TRIAL = 1 << 17  # drawn at once when few nodes are left: a megabyte
 TOO_RARE = (
     "joint noise on a tree of this shape is drawn too rarely to wait for. To fix, use mechanism "
     "geometric, or fewer levels."
@@ -35,20 +34,22 @@ Magnitude = Callable[[Fraction, int], IntArray]
 
 
 def joint_noise(
-    hierarchy: Hierarchy,
-    laws: tuple[IntegerLaw, ...],
+    offsets: Sequence[IntArray],
+    laws: Sequence[IntegerLaw],
     *,
     sample: Sample,
     magnitude: Magnitude,
     exact: tuple[BoolArray, ...] | None = None,
-) -> tuple[IntArray, ...]:
-    """Noise for every node, level by level, that adds up and is zero where counts are exact.
+) -> IntArray:
+    """Noise of the cells of a tree, such that its sums are zero where counts are exact.
 
+    The children of node i are offsets[d][i] to offsets[d][i + 1] - 1 of the level below, as in
+    `countwise.tables.hierarchy`.
     `sample` draws a noise law, `magnitude` the G ≥ 0 with P(G ≥ g) = exp(-g/scale). With exact
     ones the joint law is exact.
     """
-    trials = _Trials(hierarchy, laws, sample, magnitude, exact)
-    return hierarchy.sums(trials.subtrees(0, np.zeros(1, dtype=np.int64))[0])
+    trials = _Trials(offsets, laws, sample, magnitude, exact)
+    return trials.subtrees(0, np.zeros(1, dtype=np.int64))[0]
 
 
 def expected_draws(sizes: Sequence[int], laws: Sequence[IntegerLaw]) -> float:
@@ -87,13 +88,13 @@ class _Trials:
 
     def __init__(
         self,
-        hierarchy: Hierarchy,
-        laws: tuple[IntegerLaw, ...],
+        offsets: Sequence[IntArray],
+        laws: Sequence[IntegerLaw],
         sample: Sample,
         magnitude: Magnitude,
         exact: tuple[BoolArray, ...] | None,
     ) -> None:
-        self.hierarchy, self.laws = hierarchy, laws
+        self.offsets, self.laws = offsets, laws
         self.sample, self.magnitude, self.exact = sample, magnitude, exact
         self.drawn = 0
 
@@ -101,7 +102,7 @@ class _Trials:
         """Noise of the cells below each of the given nodes of a level, and the nodes' sums."""
         if level == len(self.laws) - 1:
             return self._leaves(nodes)
-        offsets = self.hierarchy.offsets[level]
+        offsets = self.offsets[level]
         first, count = offsets[nodes], offsets[nodes + 1] - offsets[nodes]
         size = self._cells_below(level)[nodes]
         start = np.cumsum(size) - size
@@ -140,8 +141,8 @@ class _Trials:
 
     def _cells_below(self, level: int) -> IntArray:
         """Number of cells below each node of a level."""
-        start = self.hierarchy.offsets[level]
-        for offsets in self.hierarchy.offsets[level + 1 :]:
+        start = self.offsets[level]
+        for offsets in self.offsets[level + 1 :]:
             start = offsets[start]
         return np.diff(start)
 

@@ -52,7 +52,7 @@ class LazyUniform:
             self.bits += BITS
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Table:
     """Thresholds of F at low, low+1, …; a draw is a value from `low` on.
 

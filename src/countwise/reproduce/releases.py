@@ -14,7 +14,7 @@ from countwise.noise.noise_sums import sum_of
 from countwise.risk.simulation import simulate_noise
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Noisy:
     """Noisy totals and noisy components, one row a run, and their laws."""
 

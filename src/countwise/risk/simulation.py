@@ -36,13 +36,14 @@ def simulate_measurements(
 ) -> Measurements:
     """One set of noisy counts of the given true ones."""
     if budget.joint:
-        noise = joint_noise(
-            hierarchy,
+        cells = joint_noise(
+            hierarchy.offsets,
             budget.laws,
             sample=lambda law, size: simulate_noise(law, size, rng=rng),
             magnitude=lambda scale, size: rng.geometric(-expm1(-1 / scale), size) - 1,
             exact=budget.exact,
         )
+        noise = hierarchy.sums(cells)
     else:
         noise = tuple(
             simulate_noise(law, len(c), rng=rng) for c, law in zip(true, budget.laws, strict=True)

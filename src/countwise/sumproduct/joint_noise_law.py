@@ -19,10 +19,10 @@ from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 
 FAR = 10**6  # of scales from zero
-MOST_VALUES = 10_000_000
+MOST_VALUES = 10_000_000  # in the windows of all cells, about 90 scales each
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LevelNoise:
     """The noise of a level's nodes, taken together: P(|Z| = 0), P(|Z| = 1), …"""
 

@@ -14,7 +14,7 @@ from countwise.tables.measurements import Measurements
 Answer = Callable[[IntegerLaw, Any], Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Noise:
     """Node i of a level has the law ``laws[which[i]]``."""
 

@@ -14,7 +14,7 @@ from countwise.tables.hierarchy import Hierarchy
 TOTAL = "Total"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CrossSource(TableFile):
     """A cross-table as one row a cell, able to say which row and column a cell stood in.
 

@@ -16,7 +16,7 @@ from countwise.tables.file_faults import is_parquet, missing_column, parsing
 ROW = "countwise row"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TableFile:
     """A file as a frame of the wanted columns, able to say where a row stands."""
 

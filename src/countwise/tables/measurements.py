@@ -9,7 +9,7 @@ from countwise.noise.laws import IntegerLaw
 from countwise.tables.hierarchy import Hierarchy
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Measurements:
     """One signed noisy count for every node, with the law of its noise, level by level.
 

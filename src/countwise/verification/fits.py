@@ -24,7 +24,7 @@ OPEN_GROUPS = 128  # groups up to which least squares takes rows as they lie in 
 LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads pay
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Fits:
     """Coefficients and the factored information of each group, columns measured from its origin.
 

@@ -1,7 +1,8 @@
 """The posterior of the proportions behind noisy counts of outcomes, in closed form.
 
 Counts S of K outcomes in M partitions are multinomial with proportions p, and p is Dirichlet
-with parameters `alpha`. With p integrated out,
+with parameters `alpha`. With p integrated out
+(Balmat, Barrientos & Reiter 2018, eq. (4)),
 
     P(S | noisy) ∝ Π_j exp(-(ε/2)·|noisy_j - S_j|)·Γ(alpha_j + S_j)/S_j!     on S_1 + … + S_K = M,
 
@@ -22,15 +23,15 @@ import numpy.typing as npt
 from countwise.arrays import FloatArray, frozen
 from countwise.kernels import beta_mixture as kernel
 from countwise.kernels import urns
+from countwise.negligible import WINDOW
 
 # Counts further than this many units of log probability below the best are left out.
-REACH = 45.0
 NOTHING = (0, np.ones(1))
 
 Weights = tuple[int, FloatArray]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class BetaMixture:
     """The law Σ_k weights[k]·Beta(a + low + k, b + total - low - k) of a share."""
 
@@ -105,7 +106,7 @@ class Summary:
     above_half: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ProportionPosterior:
     """The posterior of K proportions given noisy counts of M partitions."""
 
@@ -162,7 +163,7 @@ class ProportionPosterior:
 
 def reach_of(alpha: FloatArray, partitions: int, epsilon: Fraction) -> float:
     """How far beyond the excess |D| counts can matter; Γ(a+x)/x! varies by (M+1)^|a-1| at most."""
-    logs = float(np.abs(alpha - 1).sum()) * log(partitions + 1) + REACH
+    logs = float(np.abs(alpha - 1).sum()) * log(partitions + 1) + WINDOW
     return logs / float(epsilon) + 1
 
 

@@ -13,8 +13,9 @@ from typing import cast
 import numpy as np
 
 from countwise.arrays import FloatArray, frozen
+from countwise.choices import one_of
 from countwise.errors import RequestError
-from countwise.noise.numbers import Number, exact, one_of
+from countwise.noise.numbers import Number, exact
 from countwise.verification import outcome_noise
 from countwise.verification.arithmetic import bounds
 from countwise.verification.border import stated_border
@@ -32,7 +33,7 @@ from countwise.verification.schema import Schema
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """A claim about a model, and the privacy it may cost."""
 
@@ -50,7 +51,7 @@ class Request:
     @cached_property
     def columns(self) -> frozenset[str]:
         """The columns of the data that are read."""
-        return self.model.columns | {each.column for each in self.claim.periods}
+        return self.model.columns | {period.column for period in self.claim.periods}
 
     @property
     def most_rows(self) -> int:
