@@ -9,9 +9,9 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import Box, fitted, margin_ranges, sum_range
-from countwise.privacy.laws import Exact
+from countwise.noise.laws import Exact
 from countwise.tables.workload import Margin, Workload
-from crossings import (
+from crossed_tables import (
     every_margin,
     flat,
     gaussian,

@@ -19,9 +19,9 @@ from countwise.margins.nonnegative import Target, held_to
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.rounding import rounded, rounded_along
 from countwise.margins.whole import whole_cells
-from countwise.privacy.laws import Exact
+from countwise.noise.laws import Exact
 from countwise.tables.workload import Margin, Workload
-from crossings import (
+from crossed_tables import (
     every_margin,
     flat,
     gaussian,

@@ -19,9 +19,9 @@ from countwise.margins.certainties import Certainties, certainties
 from countwise.margins.leastsquares import Estimates, fit
 from countwise.margins.measurement import Measurement
 from countwise.margins.reconstruction import fittable
-from countwise.sumproduct.certain import BOUNDLESS
-from countwise.sumproduct.free import normal_ranges
-from countwise.sumproduct.normal import Normal
+from countwise.sumproduct.implied_bounds import BOUNDLESS
+from countwise.sumproduct.normal_approximation import Normal
+from countwise.sumproduct.prior_free_laws import normal_ranges
 from countwise.tables.workload import Margin, Workload
 
 PROBABILITY = 0.95

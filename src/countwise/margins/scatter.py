@@ -13,7 +13,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.kernels.gamma_poisson import scattered
 from countwise.margins.nonnegative import HELD, LEAST_MEAN, Target, held_to
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise.laws import IntegerLaw
 from countwise.tables.workload import Workload
 
 SHAPES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 15.0, 60.0, 400.0)  # gamma shapes, a factor 2.5 apart
