@@ -8,10 +8,10 @@ import numpy as np
 
 from countwise.adjust.clipped import Clipped
 from countwise.adjust.identity import Identity
-from countwise.adjust.leastsquares import project_down
 from countwise.adjust.noise_width import Spread
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.adjust.resized import Resized
+from countwise.adjust.tree_least_squares import project_down
 from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
