@@ -10,14 +10,24 @@ import pytest
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels import coupled
+from countwise.kernels.coupled_mixture import Mixture, StepLayout, mixture, mixture_draws_given
 from countwise.kernels.cuts import (
     UNBOUNDED,
     Cuts,
     enumerate_cuts,
     is_equal_split,
-    windows,
 )
-from countwise.kernels.mixture import Layout, Mixture, mixture, mixture_draws_given
+
+
+def windows(cuts: Cuts, size: int) -> tuple[IntArray, IntArray]:
+    """Lower and upper ends as matrices, one row a cut, one column a component."""
+    ends = np.zeros((2, cuts.values.size, size), np.int64)
+    current = np.zeros((2, size), np.int64)
+    for c in range(cuts.values.size):
+        here = slice(cuts.bounds[c], cuts.bounds[c + 1])
+        current[:, cuts.changed[here]] = cuts.lows[here], cuts.highs[here]
+        ends[:, c] = current
+    return ends[0], ends[1]
 
 
 def apportion(v: tuple[int, ...], m: int, rank: IntArray) -> tuple[int, ...]:
@@ -133,8 +143,8 @@ class Posed(NamedTuple):
     coupling_low: int
 
     @property
-    def layout(self) -> Layout:
-        return Layout(self.offsets, self.lows, self.cuts.changed, self.cuts.bounds)
+    def layout(self) -> StepLayout:
+        return StepLayout(self.offsets, self.lows, self.cuts.changed, self.cuts.bounds)
 
     @property
     def offsets(self) -> IntArray:

@@ -10,14 +10,15 @@ from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells, rounde
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.arrays import FloatArray
 from countwise.errors import PlanError
-from countwise.kernels.segmentation import run_means, segment_by_table
-from countwise.privacy.laws import Exact, Geometric, Laplace
-from countwise.privacy.measurements import Measurements
+from countwise.kernels.segmentation import run_means
+from countwise.noise.laws import Exact, Geometric, Laplace
 from countwise.release.document import check_counts
 from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import build
+from countwise.tables.measurements import Measurements
+from segmentation_table import segment_by_table
 
 LAW = Laplace(scale=Fraction(1))
 HARD = {

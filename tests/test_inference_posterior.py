@@ -12,13 +12,13 @@ from cases import flat, tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.inference.combinations import all_rows
-from countwise.inference.computed import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import infer_measurements
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.laws import Laws, from_logs
+from countwise.noise.laws import Geometric
+from countwise.sumproduct.count_laws import Laws, from_logs
 from countwise.sumproduct.summaries import Law, summarise
+from countwise.tables.measurements import Measurements
 
 LAW = Geometric(scale=Fraction(1))
 
@@ -223,7 +223,7 @@ def test_large_levels_are_solved_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("countwise.sumproduct.tree.CHUNK", 2)
     monkeypatch.setattr("countwise.sumproduct.tree.KEPT", 0)
     post = tree_posterior()
-    assert isinstance(post, Computed)
+    assert isinstance(post, ExactPosterior)
     assert list(post.solved.kept) == [0]
     assert_frame_equal(post.table(), expected)
 

@@ -14,7 +14,7 @@ import pytest
 import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
 from countwise.errors import CountwiseError, InputError, ReleaseError
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise.laws import IntegerLaw
 from countwise.release import measure as boundary
 from countwise.release.document import check_counts
 from countwise.tables.confidential import Confidential
@@ -28,7 +28,10 @@ def released(case: Case, **changes: object) -> cw.Release:
 
 
 def test_only_the_boundary_reveals() -> None:
-    """`reveal` is called in the boundaries of releases and verification, and nowhere else."""
+    """`reveal` is called in the boundaries of releases and verification, and nowhere else.
+
+    `synthetic_partitions` refuses rows that were not read as synthetic.
+    """
     callers = [
         f"{path.relative_to(SOURCE)}:{function.name}"
         for path in SOURCE.rglob("*.py")
@@ -37,11 +40,15 @@ def test_only_the_boundary_reveals() -> None:
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute) and node.attr == "reveal"
     ]
-    assert sorted(callers) == ["release/measure.py:measure", "verification/verify.py:_outcomes"]
+    assert sorted(callers) == [
+        "release/measure.py:measure",
+        "verification/verify.py:_outcomes",
+        "verification/verify.py:synthetic_partitions",
+    ]
 
 
 def test_no_seed_near_privacy_noise() -> None:
-    for path in [*(SOURCE / "privacy").glob("*.py"), SOURCE / "release" / "measure.py"]:
+    for path in [*(SOURCE / "noise").glob("*.py"), SOURCE / "release" / "measure.py"]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.arg):
                 assert not re.search("seed|rng|random", node.arg), f"{path}: {node.arg}"
@@ -302,7 +309,7 @@ def test_the_certificate_speaks_to_a_person(tmp_path: Path) -> None:
 
 
 def test_labels_are_escaped(tmp_path: Path) -> None:
-    from countwise.reports.release import release_page
+    from countwise.reports.release_page import release_page
 
     path = tmp_path / "cells.csv"
     path.write_text('part,n\n<script>alert(1)</script>,3\n"a & b",4\n')

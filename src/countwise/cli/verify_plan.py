@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.verify_options import (
@@ -23,14 +24,14 @@ from countwise.cli.verify_options import (
     whole_numbers,
 )
 from countwise.errors import InputError
-from countwise.privacy.epsilon import one_of, written
+from countwise.noise.numbers import written
 from countwise.verification.border import SYMMETRIC, stated_border
-from countwise.verification.mechanisms import MECHANISMS
+from countwise.verification.outcome_noise import MECHANISMS
 from countwise.verification.planner import (
     ABOUT,
-    Power,
-    Rehearsal,
+    RepeatedVerdicts,
     Setting,
+    SimulatedPower,
     power,
     rehearse,
     synthetic_power,
@@ -58,9 +59,9 @@ class Synthetic:
     `lean` is the least share of partitions in which a claim at its threshold holds, or fails.
     """
 
-    power: Power
+    power: SimulatedPower
     lean: float | None
-    rehearsal: Rehearsal
+    rehearsal: RepeatedVerdicts
 
 
 def plan(
@@ -141,7 +142,7 @@ def plan(
     distances = numbers(distance, what="distance")
     rng = np.random.default_rng(seed)
     with progress(len(hopeful) * len(distances) + 2 * rehearsals * len(requests)) as tell:
-        powers: list[Power] = []
+        powers: list[SimulatedPower] = []
         for setting in hopeful:
             for d in distances:
                 tell(f"M = {setting.partitions}, ε = {written(setting.epsilon)}")
@@ -201,19 +202,21 @@ def _requests(
             Question(
                 model=model,
                 claim=claim,
-                epsilon=each.epsilon,
-                partitions=each.partitions,
+                epsilon=setting.epsilon,
+                partitions=setting.partitions,
                 family=family,
-                mechanism=each.mechanism,
+                mechanism=setting.mechanism,
                 alpha=numbers(alpha, what="alpha"),
             ),
-            border=borders[each.partitions],
+            border=borders[setting.partitions],
         )
-        for each in settings
+        for setting in settings
     ]
 
 
-def _print_plan(powers: list[Power], never: list[Setting], synthetic: list[Synthetic]) -> None:
+def _print_plan(
+    powers: list[SimulatedPower], never: list[Setting], synthetic: list[Synthetic]
+) -> None:
     print_table(
         ("ε", "M", "distance", "r", "supported", "contradicted", "not decided"),
         [_row(each, f"{each.distance:g}") for each in powers],
@@ -243,7 +246,7 @@ def _print_plan(powers: list[Power], never: list[Setting], synthetic: list[Synth
         out.print(lean_words(found.lean, setting), markup=False)
 
 
-def _row(each: Power, third: str) -> tuple[str, ...]:
+def _row(each: SimulatedPower, third: str) -> tuple[str, ...]:
     return (
         written(each.setting.epsilon),
         str(each.setting.partitions),
@@ -259,7 +262,7 @@ def _setting(each: Setting) -> dict[str, Any]:
     return {"epsilon": written(each.epsilon), "partitions": each.partitions}
 
 
-def _chances(each: Power) -> dict[str, Any]:
+def _chances(each: SimulatedPower) -> dict[str, Any]:
     return _setting(each.setting) | {
         "r": each.r,
         "supported": each.supported,

@@ -12,15 +12,12 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import CountwiseError, InputError
-from countwise.inference.climbing import Joint, climbed, middles
-from countwise.kernels.combinations import combination_logs
-from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.pairs import Paired
-from countwise.sumproduct.steps import Steps
+from countwise.inference.local_search import JointLaw, climbed, middles
+from countwise.sumproduct.count_laws import Laws
+from countwise.sumproduct.step_mixture import Steps
 from countwise.sumproduct.tree import Solved, Ties
 
 MOST = 200  # siblings beyond which no combination has a probability worth listing
-BATCH = 4_096
 NEAR = float(np.exp(-14.0))  # counts less probable than this are tried when they are needed
 LEAST = 1e-30  # and these never
 ROUNDING = 1e-6  # of probabilities that are added up
@@ -43,7 +40,7 @@ class Combination:
         return sum(self.counts)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Siblings:
     """The joint law of children that are a mixture of steps; `coupling` holds of their sum."""
 
@@ -65,18 +62,7 @@ class Siblings:
 
     def logs(self, rows: IntArray) -> FloatArray:
         """log of the weight of each row of counts."""
-        if isinstance(self.steps, Paired):
-            paired = self.steps
-            batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
-            return np.concatenate(
-                [paired.logs(self.weights, each, self.low, self.coupling) for each in batches]
-            )
-        found = combination_logs(rows, self.weights, self.steps.layout)
-        at = rows.sum(axis=1) - self.low
-        inside = (at >= 0) & (at < len(self.coupling))
-        with np.errstate(divide="ignore"):
-            tied = np.log(np.where(inside, self.coupling[np.where(inside, at, 0)], 0.0))
-        return np.asarray(found + tied)
+        return self.steps.logs(self.weights, rows, self.low, self.coupling)
 
 
 def joint_of(
@@ -130,7 +116,7 @@ def most_frequent(rows: IntArray, count: int, effective: float) -> list[Combinat
     ]
 
 
-def _all_likely(joint: Joint, marginals: Laws, count: int) -> IntArray | None:
+def _all_likely(joint: JointLaw, marginals: Laws, count: int) -> IntArray | None:
     """Combinations among which the `count` most probable ones are; None where they are too many.
 
     No combination is more probable than any of its counts by itself: once so many are found that
@@ -157,7 +143,7 @@ def bulk(low: int, law: FloatArray, least: float = np.inf) -> IntArray:
     return np.arange(low + near[0], low + near[-1] + 1)
 
 
-def few(joint: Joint, within: list[IntArray]) -> bool:
+def few(joint: JointLaw, within: list[IntArray]) -> bool:
     """Whether all combinations of these counts may be tried."""
     return prod(len(each) for each in within) <= joint.grid
 
@@ -172,7 +158,7 @@ def all_rows(within: list[IntArray]) -> IntArray:
     return rows
 
 
-def _climb(joint: Joint, start: IntArray, count: int) -> IntArray:
+def _climb(joint: JointLaw, start: IntArray, count: int) -> IntArray:
     """Rows settled by the search, and all their neighbours."""
     order = counting()
     seen = {start.tobytes()}
@@ -181,7 +167,7 @@ def _climb(joint: Joint, start: IntArray, count: int) -> IntArray:
     while heap and not _done(settled, heap[0][0], count):
         loss, _, row = heapq.heappop(heap)
         settled.append((loss, row))
-        fresh = [each for each in _neighbours(row) if each.tobytes() not in seen]
+        fresh = [neighbour for neighbour in _neighbours(row) if neighbour.tobytes() not in seen]
         if not fresh:
             continue
         seen.update(each.tobytes() for each in fresh)

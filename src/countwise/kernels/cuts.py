@@ -15,9 +15,8 @@ possible, which is returned as a single step without a cut and with windows [0, 
 v = 0 is apportioned as if all components were equal (`is_equal_split`) and belongs to no cut.
 
 As the quotient of the cut grows the ends of the windows move one at a time, so `enumerate_cuts`
-lists changes only, and `countwise.kernels.mixture` adds up the coupled sums of all cuts along
-them.
-All comparisons of quotients are exact for counts below 2^52.
+lists changes only, and `countwise.kernels.coupled_mixture` adds up the coupled sums of all cuts
+along them. All comparisons of quotients are exact for counts below 2^52.
 """
 
 from typing import NamedTuple
@@ -197,14 +196,3 @@ def show(
             changes[0, made], changes[1, made], changes[2, made] = s, low, high
             made += 1
     return made
-
-
-def windows(cuts: Cuts, size: int) -> tuple[IntArray, IntArray]:
-    """Lower and upper ends as matrices, one row a cut, one column a component."""
-    ends = np.zeros((2, cuts.values.size, size), np.int64)
-    current = np.zeros((2, size), np.int64)
-    for c in range(cuts.values.size):
-        here = slice(cuts.bounds[c], cuts.bounds[c + 1])
-        current[:, cuts.changed[here]] = cuts.lows[here], cuts.highs[here]
-        ends[:, c] = current
-    return ends[0], ends[1]

@@ -5,14 +5,14 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled, inner
 from countwise.kernels.sumtree import Tree, add_scaled, advance, planted, push, take
-from countwise.kernels.tilting import Problem, Tilted, impossible, prepare
+from countwise.kernels.tilting import CoupledProblem, Tilted, impossible, prepare
 
 TAIL = 1e-15  # share of a node's mass that is cut off, both ends together
 LEAST_OVERLAP = 1e-3  # below this share the law and T hardly meet, and tails are kept
 
 
 @inner
-def meet(tree: Tree, problem: Problem, product: FloatArray, message: FloatArray) -> float:
+def meet(tree: Tree, problem: CoupledProblem, product: FloatArray, message: FloatArray) -> float:
     """Product of the law of the sum and T, on T's support; the message T sends to the root.
 
     Returns a bound on the sum of the product, the smaller of max(T)·Σlaw and max(law)·ΣT. What
@@ -35,7 +35,7 @@ def sweep(
     tilted: Tilted,
     tail: float,
     downward: bool,
-    told: FloatArray,
+    messages: FloatArray,
     scales: FloatArray,
     sums: FloatArray,
     step_logs: FloatArray,
@@ -45,7 +45,7 @@ def sweep(
     product = np.empty(sums.size)
     scale, bounds = -np.inf, np.full(step_logs.size, -np.inf)
     for step in range(step_logs.size):
-        advance(tree, tilted, step, active, told, scales, tail)
+        advance(tree, tilted, step, active, messages, scales, tail)
         message = np.empty(tree.lengths[0])
         bound = meet(tree, tilted.problem, product, message)
         mass = product.sum()
@@ -59,7 +59,7 @@ def sweep(
     for p in range(active.size - 1):
         push(tree, p, tail)
     for q in active:
-        take(tree, tilted.problem, q, told, scales)
+        take(tree, tilted.problem, q, messages, scales)
     return log_sum(bounds)
 
 
@@ -96,7 +96,7 @@ def finish(
 
 
 @inner
-def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]:
+def portion(problem: CoupledProblem, first: int, last: int) -> tuple[CoupledProblem, IntArray]:
     """The steps first to last - 1 as a problem of their own, and which pieces it has."""
     size, begin = problem.bounds[1], problem.bounds[first + 1]
     pieces = np.empty(size + problem.bounds[last] - begin, np.int64)
@@ -114,7 +114,7 @@ def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]
         weights[offsets[i] : offsets[i + 1]] = problem.weights[there]
     bounds = np.zeros(last - first + 1, np.int64)
     bounds[1:] = problem.bounds[first + 1 : last + 1] - begin + size
-    return Problem(
+    return CoupledProblem(
         weights,
         offsets,
         problem.lows[pieces],
@@ -127,7 +127,7 @@ def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]
 
 @inner
 def solve_alike(
-    problem: Problem,
+    problem: CoupledProblem,
     downward: bool,
     tail: float,
     marginals: FloatArray,
@@ -149,7 +149,7 @@ def solve_alike(
 
 @compiled
 def solve(
-    problem: Problem,
+    problem: CoupledProblem,
     downward: bool,
     least_overlap: float,
     marginals: FloatArray,
@@ -181,9 +181,9 @@ def solve(
     while len(waiting) > 0:
         first, last = waiting.pop()
         part, pieces = portion(problem, first, last)
-        own, told = np.empty(part.weights.size), np.empty(part.weights.size)
+        own, partial = np.empty(part.weights.size), np.empty(part.weights.size)
         law, own_logs = np.empty(sums.size), np.empty(last - first)
-        logs, bound = solve_alike(part, downward, TAIL, own, told, law, own_logs)
+        logs, bound = solve_alike(part, downward, TAIL, own, partial, law, own_logs)
         known = max(known, logs)
         if bound + slack > known:
             if last - first > 1:
@@ -191,7 +191,7 @@ def solve(
                 waiting.append((middle, last))
                 waiting.append((first, middle))
                 continue
-            logs, bound = solve_alike(part, downward, 0.0, own, told, law, own_logs)
+            logs, bound = solve_alike(part, downward, 0.0, own, partial, law, own_logs)
             known = max(known, logs)
         step_logs[first:last] = own_logs
         if logs == -np.inf:
@@ -206,14 +206,14 @@ def solve(
             here = slice(part.offsets[i], part.offsets[i + 1])
             there = slice(problem.offsets[pieces[i]], problem.offsets[pieces[i] + 1])
             marginals[there] += own[here] * share
-            messages[there] += told[here] * share
+            messages[there] += partial[here] * share
         total = after
     return total
 
 
 @compiled
 def solve_whole(
-    problem: Problem,
+    problem: CoupledProblem,
     downward: bool,
     tail: float,
     marginals: FloatArray,
@@ -221,7 +221,7 @@ def solve_whole(
     sums: FloatArray,
     step_logs: FloatArray,
 ) -> float:
-    """As `solve`, all steps under one tilt, cut as told and not judged."""
+    """As `solve`, all steps under one tilt, cut as asked and not judged."""
     marginals[:], messages[:], sums[:], step_logs[:] = 0.0, 0.0, 0.0, -np.inf
     if impossible(problem):
         return -np.inf
@@ -230,7 +230,7 @@ def solve_whole(
 
 @compiled
 def solve_many(
-    every: Problem,
+    every: CoupledProblem,
     groups: IntArray,
     coupling_offsets: IntArray,
     coupling_lows: IntArray,
@@ -247,7 +247,7 @@ def solve_many(
         there = slice(coupling_offsets[g], coupling_offsets[g + 1])
         offsets = every.offsets[first : last + 1] - every.offsets[first]
         bounds = np.array([0, last - first])
-        problem = Problem(
+        problem = CoupledProblem(
             every.weights[here],
             offsets,
             every.lows[first:last],

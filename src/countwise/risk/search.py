@@ -16,10 +16,10 @@ import numpy as np
 
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.arrays import FloatArray
-from countwise.privacy.laws import Geometric, Laplace
-from countwise.risk.certificate import Counterexample, proven
-from countwise.risk.claims import Claim
-from countwise.risk.draws import draw_noise, paired_losses
+from countwise.noise.laws import Geometric, Laplace
+from countwise.risk.claim_proof import Counterexample, proven
+from countwise.risk.estimator_claims import EstimatorClaim
+from countwise.risk.monte_carlo import draw_noise, paired_losses
 from countwise.risk.signs import bits, worse_on_grid
 
 SCREENED, TESTED, LOOKS = 300, 5, 6
@@ -27,7 +27,7 @@ SCREEN_DRAWS, FIRST_LOOK = 1_000, 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spot:
+class GridPoint:
     """A grid point and both expected squared errors there."""
 
     histogram: tuple[int, int]
@@ -50,7 +50,7 @@ class GridSearch:
     points: int
     counterexamples: int
     by_epsilon: tuple[tuple[Fraction, int], ...]
-    top: tuple[Spot, ...]
+    top: tuple[GridPoint, ...]
     proof: Counterexample | None
 
 
@@ -65,7 +65,7 @@ def search_grid(
 ) -> GridSearch:
     """Both risks at every pair of counts and every ε, a pair and its mirror image both counted."""
     found, spots = [], []
-    claim = Claim(left=worse, right=than)
+    claim = EstimatorClaim(left=worse, right=than)
     for epsilon in epsilons:
         tell(f"epsilon {float(epsilon):g}")
         fails, left, right = worse_on_grid(claim, counts, kind(scale=1 / epsilon))
@@ -75,7 +75,7 @@ def search_grid(
             place = int(np.argmax(np.triu(np.where(fails, left / right, 0.0))))
             i, j = divmod(place, len(counts))
             spots.append(
-                Spot(
+                GridPoint(
                     histogram=(counts[i], counts[j]),
                     epsilon=epsilon,
                     worse=float(left[i, j]),
@@ -95,7 +95,7 @@ def search_grid(
 
 
 def _proof(
-    claim: Claim, spot: Spot, kind: type[Laplace] | type[Geometric]
+    claim: EstimatorClaim, spot: GridPoint, kind: type[Laplace] | type[Geometric]
 ) -> Counterexample | None:
     precision = bits(spot.histogram, kind(scale=1 / spot.epsilon))
     return proven(claim, spot.histogram, spot.epsilon, kind=kind, precision=precision)

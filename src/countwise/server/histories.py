@@ -7,13 +7,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from countwise.privacy.ledger import Entry
-from countwise.privacy.ledger import entries as entry_table
-from countwise.privacy.storage import reading
+from countwise.ledger.ledger import Entry
+from countwise.ledger.ledger import entries as entry_table
+from countwise.ledger.storage import reading
 from countwise.server.accounts import Actor
 from countwise.server.events import note
+from countwise.server.responses import EntryView, EventView, entry_view
 from countwise.server.tables import audit
-from countwise.server.views import EntryView, EventView, entry_view
 
 MOST_ROWS = 10_000
 
@@ -55,7 +55,7 @@ class Histories:
         note(self.engine, actor.name, "exported audit log")
         out = io.StringIO()
         writer = csv.writer(out)
-        writer.writerow([each.name for each in fields(EventView)])
+        writer.writerow([field.name for field in fields(EventView)])
         for row in rows:
             writer.writerow(map(_cell, asdict(row).values()))
         return out.getvalue()

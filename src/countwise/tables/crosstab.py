@@ -8,14 +8,14 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.files import Source, column_names, load
+from countwise.tables.files import TableFile, column_names, load
 from countwise.tables.hierarchy import Hierarchy
 
 TOTAL = "Total"
 
 
-@dataclass(frozen=True, kw_only=True)
-class CrossSource(Source):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossSource(TableFile):
     """A cross-table as one row a cell, able to say which row and column a cell stood in.
 
     Columns are told by their numbers: in a faulty file what stands for a name can be a count.
@@ -31,7 +31,7 @@ class CrossSource(Source):
         )
 
 
-def load_crosstab(path: Path, by: Sequence[str], count: str) -> Source:
+def load_crosstab(path: Path, by: Sequence[str], count: str) -> TableFile:
     """A cross-table in a file: columns that are no level are categories of the last level."""
     *outer, last = by
     names = column_names(path)

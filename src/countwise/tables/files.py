@@ -11,13 +11,13 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.faults import is_parquet, missing_column, parsing
+from countwise.tables.file_faults import is_parquet, missing_column, parsing
 
 ROW = "countwise row"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableFile:
     """A file as a frame of the wanted columns, able to say where a row stands."""
 
     path: Path
@@ -39,7 +39,7 @@ class Source:
         return f"row {row + self.first_row}"
 
 
-Loader = Callable[[Path, Sequence[str], str], Source]
+Loader = Callable[[Path, Sequence[str], str], TableFile]
 """From a file, level columns and a count column to one row a cell with those columns."""
 
 
@@ -54,7 +54,7 @@ class Rows:
 
 def load(
     path: Path, by: Sequence[str], others: Sequence[str], *, rows: Rows | None = None
-) -> Source:
+) -> TableFile:
     """The named columns of a CSV or Parquet file: labels as text, and so the rest of a CSV."""
     columns = [*by, *others]
     refuse_missing(path)
@@ -68,7 +68,7 @@ def load(
         frame = lazy.select(pl.col(by).cast(pl.String), *others).collect()
     if frame.is_empty():
         raise TableError(f"{path}: the file has a header and no rows; it needs one row a cell.")
-    return Source(path=path, frame=frame, first_row=first_row(path))
+    return TableFile(path=path, frame=frame, first_row=first_row(path))
 
 
 def _part(
@@ -78,7 +78,7 @@ def _part(
     by: Sequence[str],
     others: Sequence[str],
     rows: Rows,
-) -> Source:
+) -> TableFile:
     chosen = lazy.slice(rows.first, rows.count)
     if rows.condition is not None:
         chosen = chosen.filter(rows.condition)
@@ -89,7 +89,7 @@ def _part(
     ]
     frame = chosen.select(ROW, *labels, *others).collect(engine="streaming").sort(ROW)
     places = frame[ROW].cast(pl.Int64).to_numpy()
-    return Source(path=path, frame=frame.drop(ROW), first_row=first_row(path), rows=places)
+    return TableFile(path=path, frame=frame.drop(ROW), first_row=first_row(path), rows=places)
 
 
 def checked_schema(

@@ -9,7 +9,7 @@ import polars as pl
 from countwise.errors import TableError
 from countwise.tables.crosstab import load_crosstab
 from countwise.tables.domain import PLACE, Domain, Factor
-from countwise.tables.files import Source, load
+from countwise.tables.files import TableFile, load
 from countwise.tables.sdmx import TOTAL, load_sdmx
 from countwise.tables.totals import marked, without_totals
 
@@ -34,7 +34,7 @@ class Layout:
         if self.kind not in LAYOUTS:
             raise TableError(f"layout must be one of {', '.join(LAYOUTS)}; got {self.kind!r}.")
 
-    def __call__(self, path: Path, by: Sequence[str], count: str) -> Source:
+    def __call__(self, path: Path, by: Sequence[str], count: str) -> TableFile:
         """The table of a file as one row a cell, totals checked and left out."""
         coded = self._coded(by)
         columns = _columns(by, coded)
@@ -44,7 +44,7 @@ class Layout:
             source = _with_levels(source, factor)
         return without_totals(source, by, count)
 
-    def _load(self, path: Path, columns: Sequence[str], count: str) -> Source:
+    def _load(self, path: Path, columns: Sequence[str], count: str) -> TableFile:
         if self.kind == "wide":
             return load_crosstab(path, columns, count)
         return (load_sdmx if self.kind == "sdmx" else _load_long)(path, columns, count)
@@ -64,7 +64,7 @@ class Layout:
         return [each for each in factors if each.inner is not None and set(each.columns) <= set(by)]
 
 
-def _load_long(path: Path, columns: Sequence[str], count: str) -> Source:
+def _load_long(path: Path, columns: Sequence[str], count: str) -> TableFile:
     return load(path, columns, [count])
 
 
@@ -74,7 +74,7 @@ def _columns(by: Sequence[str], coded: list[Factor]) -> list[str]:
     return list(dict.fromkeys(code.get(name, name) for name in by))
 
 
-def _with_levels(source: Source, factor: Factor) -> Source:
+def _with_levels(source: TableFile, factor: Factor) -> TableFile:
     """The level columns of each code; null below an inner code, and everywhere for a total."""
     (code,) = factor.keys
     assert factor.inner is not None

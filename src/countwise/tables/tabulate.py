@@ -18,14 +18,16 @@ from countwise.errors import TableError
 from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
+from countwise.tables.crossed_cells import CrossedDomain
 from countwise.tables.domain import Domain
-from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
+from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.workload import Workload
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-Refusal = Callable[[Records, "Tabulation"], str]
+Refusal = Callable[[RecordTable, "Tabulation"], str]
 """Says why some record can not be counted, and where it is."""
 Add = Callable[[IntArray, IntArray], None]
 """Takes numbers of cells, which may repeat, and the rows to be added to each."""
@@ -66,31 +68,46 @@ def tabulate(records: str | Path, tabulation: Tabulation, *, engine: str = DEFAU
     return Confidential(*_cells(records, tabulation, engine))
 
 
+def tabulate_across(
+    records: str | Path, tabulation: Tabulation, crossing: CrossedDomain, *, engine: str = DEFAULT
+) -> Confidential[Workload]:
+    """The same for variables that cross; the tabulation's domain is that of the crossing."""
+    workload = crossing.workload
+    return Confidential(workload, crossing.ordered(_product(records, tabulation, engine)))
+
+
 def write_confidential_cells(
     file: Path,
     records: str | Path,
     tabulation: Tabulation,
     *,
+    crossing: CrossedDomain | None = None,
     engine: str = DEFAULT,
     dataset: str | None = None,
-) -> Hierarchy:
+) -> Hierarchy | Workload:
     """Write the TRUE count of every cell to a CSV or Parquet file only this user can read.
 
     The file is as confidential as the records. It is for stewards who tabulate in one place and
     release in another; `tabulate` keeps the counts in memory. A Parquet file carries the bound of a
     person's rows, and the data set of a ledger that its release must charge.
     """
-    hierarchy, cells = _cells(records, tabulation, engine)
-    frame = hierarchy.frame(len(hierarchy.by), count=cells).drop("level")
+    space: Hierarchy | Workload
+    if crossing is None:
+        space, cells = _cells(records, tabulation, engine)
+        frame = space.frame(len(space.by), count=cells).drop("level")
+    else:
+        space = crossing.workload
+        cells = crossing.ordered(_product(records, tabulation, engine))
+        frame = space.frame(space.finest, count=cells).drop("level")
     file.touch(mode=0o600)
     if file.suffix.lower() == ".csv":
         frame.write_csv(file)
     else:
         bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
         whose = {} if dataset is None else {DATASET: dataset}
-        labels = pl.col(hierarchy.by).cast(pl.String)
+        labels = pl.col(space.by).cast(pl.String)
         frame.with_columns(labels).write_parquet(file, metadata=bound | whose)
-    return hierarchy
+    return space
 
 
 def counted_rows(file: Path) -> int | None:
@@ -115,7 +132,12 @@ def _mark(file: Path, name: str) -> str | None:
 
 def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
-    product = np.zeros(domain.size, dtype=np.int64)
+    return domain.hierarchy, _product(records, tabulation, engine)[domain.order]
+
+
+def _product(records: str | Path, tabulation: Tabulation, engine: str) -> IntArray:
+    """The true count of every cell, in the order of the domain's product."""
+    product = np.zeros(tabulation.domain.size, dtype=np.int64)
     count_records(
         records,
         tabulation,
@@ -123,7 +145,7 @@ def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hi
         key=fresh_key(),
         add=lambda cells, rows: np.add.at(product, cells, rows),
     )
-    return domain.hierarchy, product[domain.order]
+    return product
 
 
 def count_records(
@@ -136,7 +158,7 @@ def count_records(
             raise TableError(refusal(source, tabulation))
 
 
-def _count(source: Records, tabulation: Tabulation, key: str, add: Add) -> Refusal | None:
+def _count(source: RecordTable, tabulation: Tabulation, key: str, add: Add) -> Refusal | None:
     """Add the records to their cells; what to say if one can not be counted."""
     query = grouped(source, tabulation, key=key)
     with source.batches(query) as batches:
@@ -161,7 +183,7 @@ def counted_cells(
     return np.asarray(cells), groups[ROWS].to_numpy()
 
 
-def grouped(source: Records, tabulation: Tabulation, *, key: str) -> "ir.Table":
+def grouped(source: RecordTable, tabulation: Tabulation, *, key: str) -> "ir.Table":
     """The one expression: bin, bound, and count the records that agree in every key column."""
     chosen = _chosen(source, tabulation)
     keys = tabulation.domain.keys
@@ -173,7 +195,7 @@ def grouped(source: Records, tabulation: Tabulation, *, key: str) -> "ir.Table":
     )
 
 
-def _chosen(source: Records, tabulation: Tabulation, *others: "ir.Value") -> "ir.Table":
+def _chosen(source: RecordTable, tabulation: Tabulation, *others: "ir.Value") -> "ir.Table":
     """The key columns, binned, the person, and what else is asked for."""
     columns = list(others)
     for factor in tabulation.domain.factors:
@@ -188,7 +210,7 @@ def _chosen(source: Records, tabulation: Tabulation, *others: "ir.Value") -> "ir
     return source.table.select(columns)
 
 
-def _refuse_text(source: Records, key: str) -> None:
+def _refuse_text(source: RecordTable, key: str) -> None:
     kind = source.column(key).type()
     if kind.is_numeric() or (kind.is_string() and source.engine in READ_FILES):
         return
@@ -222,7 +244,7 @@ def _places(groups: pl.DataFrame, tabulation: Tabulation) -> tuple[IntArray, ...
     return tuple(found)
 
 
-def _outside(source: Records, tabulation: Tabulation) -> str:
+def _outside(source: RecordTable, tabulation: Tabulation) -> str:
     """Says which columns, and in a file which row, lead to no cell. Costs a second pass."""
     keys, factors = tabulation.domain.keys, tabulation.domain.factors
     chosen = _chosen(source, tabulation, _row_numbers(source))
@@ -243,7 +265,7 @@ def _outside(source: Records, tabulation: Tabulation) -> str:
     )
 
 
-def _nameless(source: Records, tabulation: Tabulation) -> str:
+def _nameless(source: RecordTable, tabulation: Tabulation) -> str:
     chosen = _chosen(source, tabulation, _row_numbers(source))
     row = chosen.filter(is_missing(chosen[PERSON]))[ROW].min().to_pyarrow().as_py()
     return (
@@ -252,7 +274,7 @@ def _nameless(source: Records, tabulation: Tabulation) -> str:
     )
 
 
-def _row_numbers(source: Records) -> "ir.Value":
+def _row_numbers(source: RecordTable) -> "ir.Value":
     import ibis
 
     numbers = ibis.row_number() if source.first_row is not None else ibis.literal(0, "int64")

@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from countwise.reports.verification import answer_facts
+from countwise.reports.verification_page import answer_facts
 from countwise.server.accounts import Actor
-from countwise.server.bodies import Id
 from countwise.server.http import Caller, Changing, Services, filled, filled_json
 from countwise.server.pages.shell import see, show
+from countwise.server.request_bodies import Id
+from countwise.server.responses import JobView
 from countwise.server.service import Service
-from countwise.server.views import JobView
 
 router = APIRouter()
 PAGE = 50
@@ -66,9 +66,9 @@ def receipt(service: Services, actor: Caller, id: Id) -> Response:
 def _answered(request: Request, service: Service, actor: Actor, job: JobView) -> Response:
     facts = answer_facts(service.answer(actor, job.id))
     budgets = [
-        each
-        for each in service.budgets(actor)
-        if (each.scope, each.name)
+        budget
+        for budget in service.budgets(actor)
+        if (budget.scope, budget.name)
         in (("user", actor.name), ("dataset", job.ask.dataset), ("project", job.ask.project))
     ]
     page = show("job_answer.html", actor, request=request, job=job, budgets=budgets, **facts)

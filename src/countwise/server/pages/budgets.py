@@ -10,11 +10,11 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.bodies import PathName, Scope
 from countwise.server.histories import MOST_ROWS
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import NotThere
+from countwise.server.request_bodies import PathName, Scope
 from countwise.server.stewardship import Stewardship
 
 router = APIRouter(prefix="/steward")
@@ -39,7 +39,7 @@ def dataset(request: Request, steward: Stewardships, actor: Caller, name: PathNa
     found = [each for each in steward.datasets(actor) if each.name == name]
     if not found:
         raise NotThere("there is no such data set.")
-    users = [each for each in steward.users(actor) if name in each.datasets]
+    users = [user for user in steward.users(actor) if name in user.datasets]
     return show("steward_dataset.html", actor, request=request, dataset=found[0], users=users)
 
 
