@@ -27,7 +27,7 @@ from accuracy_page import as_page
 from accuracy_tables import Row, Table, known_rows
 from competitors import competitors
 from countwise.adjust.auto import adjusted
-from countwise.adjust.leastsquares import LeastSquares
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
 from countwise.tables.measurements import Measurements

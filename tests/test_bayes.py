@@ -18,7 +18,6 @@ from countwise.adjust.cellprior import CellPrior, _left_out, resolved_blocks
 from countwise.adjust.fitted_priors import PooledPrior, SharePrior
 from countwise.adjust.jamesstein import fit_evenness
 from countwise.adjust.learning import Division
-from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mixture import maximise
 from countwise.adjust.mode import Mode
 from countwise.adjust.observations import Observations, RoundedNormal, observe
@@ -30,6 +29,7 @@ from countwise.adjust.shareprior import (
     grades_of,
     set_free,
 )
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.errors import InputError, PlanError, ReleaseError
 from countwise.inference.routes import infer_measurements
 from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace

@@ -17,8 +17,8 @@ import numpy as np
 
 from countwise.adjust.fitted_priors import Fitted
 from countwise.adjust.learning import Division, LevelBelow, divisions
-from countwise.adjust.leastsquares import SMALLEST_VARIANCE, share_level, upward
 from countwise.adjust.observations import Observations, observe
+from countwise.adjust.tree_least_squares import SMALLEST_VARIANCE, share_level, upward
 from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.tables.measurements import Measurements

@@ -13,7 +13,6 @@ import numpy as np
 from countwise.adjust.cellprior import Blocks, CellPrior, resolved_blocks
 from countwise.adjust.fitted_priors import Fitted, PooledPrior, SharePrior, pools_of
 from countwise.adjust.jamesstein import fit_evenness
-from countwise.adjust.leastsquares import own_estimate
 from countwise.adjust.mixture import (
     Learner,
     held_moments,
@@ -31,6 +30,7 @@ from countwise.adjust.shareprior import (
     grades_of,
     set_free,
 )
+from countwise.adjust.tree_least_squares import own_estimate
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.tables.measurements import Measurements
 
