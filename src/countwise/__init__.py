@@ -15,7 +15,8 @@ from countwise.errors import BudgetError, CountwiseError, InputError
 if TYPE_CHECKING:
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer, infer_measurements
-    from countwise.release.document import Release, read_release
+    from countwise.release.crossed_release import CrossedRelease, read_release
+    from countwise.release.document import Release
     from countwise.release.plan import Plan, read_plan
     from countwise.release.run import release
     from countwise.tables.reading import read_counts, read_domain
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BudgetError",
     "CountwiseError",
+    "CrossedRelease",
     "InputError",
     "Plan",
     "Release",
@@ -37,6 +39,7 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "CrossedRelease": "release.crossed_release",
     "Plan": "release.plan",
     "Release": "release.document",
     "infer": "inference.routes",
@@ -45,7 +48,7 @@ _ROOMS = {
     "read_counts": "tables.reading",
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
-    "read_release": "release.document",
+    "read_release": "release.crossed_release",
     "release": "release.run",
 }
 

@@ -12,8 +12,10 @@ from countwise.errors import TableError
 from countwise.ledger.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
+from countwise.tables.crossed_cells import CrossedDomain, read_crossed_domain, variables_of
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
+from countwise.tables.notation import Names
 from countwise.tables.tabulate import Tabulation, write_confidential_cells
 
 EXAMPLE = (
@@ -35,6 +37,7 @@ def tabulate(
         typer.Option("--out", "-o", help="Parquet or CSV file of TRUE counts; keep it secret."),
     ],
     by: options.By = None,
+    across: options.Across = None,
     domain: Annotated[
         Path | None, typer.Option(help="Public domain: a TOML file of levels, or a list of cells.")
     ] = None,
@@ -68,34 +71,41 @@ def tabulate(
         )
     with progress(3) as tell:
         tell("reading the domain")
+        crossing = _crossing(domain, variables_of(options.names(by), across)) if across else None
         tabulation = make_tabulation(
-            domain, options.names(by), person=person, rows=rows or 1, outside=outside or "refuse"
+            domain,
+            options.names(by),
+            person=person,
+            rows=rows or 1,
+            outside=outside or "refuse",
+            crossing=crossing,
         )
         tell("counting records")
         with whole(file, overwrite=overwrite) as partial:
             bound = bind(ledger, _loss(tabulation), dataset=dataset)
-            hierarchy = write_confidential_cells(
-                partial, records, tabulation, engine=engine, dataset=bound
+            space = write_confidential_cells(
+                partial, records, tabulation, crossing=crossing, engine=engine, dataset=bound
             )
             tell("writing cells")
     if json:
-        levels = [{"level": level, "nodes": nodes} for level, nodes in hierarchy.describe()]
+        levels = [{"level": level, "nodes": nodes} for level, nodes in space.describe()]
         kept = rows or 1 if person else None
         facts = {"file": str(file), "confidential": True, "levels": levels, "rows": kept}
         print_json(facts | ({} if bound is None else {"dataset": bound}))
         return
-    print_table(("level", "counts"), [(name, f"{size:,}") for name, size in hierarchy.describe()])
+    print_table(("level", "counts"), [(name, f"{size:,}") for name, size in space.describe()])
     out.print(f"\nTrue counts written to {file}: as CONFIDENTIAL as the records; never publish it.")
     if bound is not None:
         out.print(
             f"Noted in the ledger for data set {bound}: nothing was spent, because no noise was "
             "drawn. The release of this file charges it."
         )
-    words = f" --rows {rows or 1}" if person else ""
+    words = f' --across "{across}"' if across else ""
+    words += f" --rows {rows or 1}" if person else ""
     words += f" --ledger {ledger}" if bound is not None else ""
+    outer = by if across else ",".join(space.by)
     out.print(
-        f"Next: countwise release {file} --by {','.join(hierarchy.by)} --cells-are-public"
-        f"{words} --epsilon …",
+        f"Next: countwise release {file} --by {outer} --cells-are-public{words} --epsilon …",
         soft_wrap=True,
     )
 
@@ -111,18 +121,41 @@ def _loss(tabulation: Tabulation) -> Loss:
 
 
 def make_tabulation(
-    domain: Path | None, by: tuple[str, ...], *, person: str | None, rows: int, outside: str
+    domain: Path | None,
+    by: tuple[str, ...],
+    *,
+    person: str | None,
+    rows: int,
+    outside: str,
+    crossing: CrossedDomain | None = None,
 ) -> Tabulation:
-    """How records are counted, from options."""
+    """How records are counted, from options: into cells of a tree, or of variables that cross."""
     if domain is None:
         raise TableError(NO_DOMAIN)
-    return Tabulation(
-        domain=read_domain_file(domain, by=by), person=person or None, rows=rows, outside=outside
-    )
+    cells = read_domain_file(domain, by=by) if crossing is None else crossing.domain
+    return Tabulation(domain=cells, person=person or None, rows=rows, outside=outside)
 
 
-def plan_tabulation(plan: Plan, domain: Path | None) -> Tabulation:
+def plan_domain(plan: Plan, domain: Path | None) -> CrossedDomain:
+    """The cells that the records of a plan with several variables are counted into."""
+    return _crossing(domain, plan.variables)
+
+
+def _crossing(domain: Path | None, names: Names) -> CrossedDomain:
+    if domain is None:
+        raise TableError(NO_DOMAIN)
+    return read_crossed_domain(domain, names)
+
+
+def plan_tabulation(
+    plan: Plan, domain: Path | None, *, crossing: CrossedDomain | None = None
+) -> Tabulation:
     """How the records of a plan are counted."""
     return make_tabulation(
-        domain, plan.by, person=plan.person, rows=plan.rows, outside=plan.outside
+        domain,
+        plan.by,
+        person=plan.person,
+        rows=plan.rows,
+        outside=plan.outside,
+        crossing=crossing,
     )

@@ -21,11 +21,11 @@ from countwise.errors import CountwiseError, InputError, PlanError
 from countwise.noise import entropy
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
-from countwise.release.certificate import certificate
+from countwise.release.certificate import certificate, exact_nodes
 from countwise.release.checkpoints import Staging, identity_of, opened
 from countwise.release.count_ranges import METHODS, Ranges
 from countwise.release.count_sources import CountSource
-from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
+from countwise.release.document import Release
 from countwise.release.execution import Runner, StageRunner, in_threads
 from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
@@ -33,6 +33,7 @@ from countwise.release.noise_margins import noise_in_words
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.piece_tasks import TOP, TaskContext, adjusted_name
 from countwise.release.plan import FITTED, Plan
+from countwise.release.publication import MOST_CSV, checksum
 from countwise.release.table_files import COUNTS, check_written, write_files, write_parts
 from countwise.tables.file_faults import reason
 from countwise.tables.hierarchy import Shape
@@ -260,14 +261,14 @@ def _describe(work: TaskContext, reason: str, manifest: dict[str, Any], out: Pat
     page = certificate(
         work.plan,
         work.budget,
-        work.top_measurements(),
-        (),
+        size=sum(work.sizes()),
+        exact=exact_nodes(work.budget, work.cut.top),
         noise=noise_in_words(work.budget, work.cut.top),
         moved=work.moved(),
         method=work.method,
         reason=reason,
         ranges=METHODS[False],
         version=version("countwise"),
-        format=str(FORMAT),
+        format=str(Release.FORMAT),
     )
     (out / "certificate.html").write_text(page, encoding="utf-8")

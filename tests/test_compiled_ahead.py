@@ -5,7 +5,7 @@ from pkgutil import iter_modules
 
 import pytest
 
-from countwise import kernels, warm_up
+from countwise import compiled_ahead, kernels
 from countwise.errors import CountwiseError
 from countwise.kernels.compilation import not_kept
 
@@ -16,14 +16,14 @@ INLINED = {"keyed_hash._round"}  # into their callers, which are kept
 def test_every_function_is_kept() -> None:
     """In a fresh folder this takes minutes."""
     stages: list[str] = []
-    warm_up.warm_up(stages.append)
-    assert stages == list(warm_up.JOBS)
+    compiled_ahead.compile_ahead(stages.append)
+    assert stages == list(compiled_ahead.JOBS)
     for module in iter_modules(kernels.__path__):
         import_module(f"{kernels.__name__}.{module.name}")
     assert set(not_kept()) <= INLINED
 
 
 def test_it_is_refused_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "folder_of_code", lambda: None)
+    monkeypatch.setattr(compiled_ahead, "folder_of_code", lambda: None)
     with pytest.raises(CountwiseError, match="NUMBA_CACHE_DIR"):
-        warm_up.warm_up()
+        compiled_ahead.compile_ahead()
