@@ -171,7 +171,8 @@ def _kronecker(matrices: Sequence[FloatArray]) -> FloatArray:
     """The Kronecker product of matrices, one for each axis."""
     found: FloatArray = np.ones((1, 1))
     for each in matrices:
-        found = np.asarray(np.kron(found, each), dtype=np.float64)
+        rows, columns = len(found) * len(each), found.shape[1] * each.shape[1]
+        found = (found[:, None, :, None] * each[None, :, None, :]).reshape(rows, columns)
     return found
 
 

@@ -98,7 +98,7 @@ def coarsened(tree: Condensed, groups: int) -> Condensed:
     for level in range(1, len(tree.nodes)):
         above = merged[-1][tree.parents[level - 1]]
         kinds = _quantiles(above, tree.leaves[level], tree.nodes[level], groups)
-        found, first, inverse = np.unique(
+        _, first, inverse = np.unique(
             above * groups + kinds, return_index=True, return_inverse=True
         )
         merged.append(inverse.reshape(-1))
