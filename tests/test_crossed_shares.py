@@ -311,5 +311,26 @@ def test_a_target_for_no_noisy_table_is_refused():
     margins = all_margins(variables)
     workload = Workload(variables=variables, margins=tuple(margins))
     reach = {margins[0]: 0.0, margins[1]: 2.0}
+    weights = dict.fromkeys(margins, 1.0)
     with pytest.raises(PlanError, match="no table with noise has a target"):
-        targets(workload, {margins[0]: 3.0}, dict.fromkeys(margins, 1.0), unit="rho", reach=reach)
+        targets(workload, {margins[0]: 3.0}, weights, unit="rho", reach=reach)
+    with pytest.raises(PlanError, match="target of table a1 must be positive, got -1"):
+        targets(workload, {margins[1]: -1.0}, weights, unit="rho", reach=reach)
+    with pytest.raises(PlanError, match="table a1 has a target and is not published"):
+        targets(workload, {margins[1]: 3.0}, {margins[0]: 1.0}, unit="rho", reach=reach)
+
+
+def test_weights_that_say_nothing_are_refused():
+    variables = (flat("a", 4),)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    reach = dict.fromkeys(margins, 1.0)
+    for weight in (0.0, -1.0):
+        with pytest.raises(PlanError, match="weights of tables must be 0 or more"):
+            design(
+                workload,
+                dict.fromkeys(margins, weight),
+                unit="rho",
+                loss=Fraction(1),
+                reach=reach,
+            )

@@ -131,7 +131,7 @@ class BlockVariances:
         for chosen in product(*self.blocks):
             size = prod(len(block.gains[0]) for block in chosen)
             matrices = np.zeros((len(self.crossing.variable.sizes), size, size))
-            matrices[-1] += np.eye(size) * NEXT_TO * min(self._precisions.values())
+            matrices[-1] += np.eye(size) * NEXT_TO * min(self._precisions.values(), default=1.0)
             for margin, precision in self._precisions.items():
                 level, levels = self.crossing.split(margin)
                 gains = [block.gains[b] for block, b in zip(chosen, levels, strict=True)]
