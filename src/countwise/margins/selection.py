@@ -1,7 +1,8 @@
 """Which margins are measured, where the loss is ε and every further one makes all noisier.
 
 What a share of ε buys grows as its square, so the best designs measure few margins and there are
-many that no small change improves. From several starts, margins are added, left out, exchanged and split.
+many that no small change improves. From several starts, margins are added, left out, exchanged and
+split.
 docs/explain/crossed-least-squares.md, section 5.
 """
 
