@@ -7,6 +7,7 @@ For an estimate F(y) and the unbiased least squares L(y) with variance V, of a m
 whatever x is: for Gaussian noise (Stein 1981), and for double geometric noise with the slope of F
 taken where y_i has one more, independent noise of the same law. The sum is found from one nudge e
 of all y_i at a time, E e_i e_j = σ_i²·SHARE² for i = j and else 0.
+docs/explain/crossed-whole-cells.md, section 3.
 """
 
 from collections.abc import Callable, Sequence
