@@ -24,7 +24,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """An existing output is never touched unless the user says so, nor a folder of other things."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already. To fix, choose another name or --overwrite.")
-    above = next((each for each in path.absolute().parents if each.exists()), path)
+    above = next((parent for parent in path.absolute().parents if parent.exists()), path)
     if not above.is_dir():
         raise InputError(f"{path}: {above} is a file, not a folder. To fix, choose another name.")
     if path.is_dir() and any(path.iterdir()) and not any((path / m).is_file() for m in MARKS):
@@ -43,7 +43,7 @@ def place(output: Path) -> Path:
 def claimed(output: Path) -> Iterator[Path]:
     """The unfinished folder of an output, with what is left in it, for this process alone.
 
-    It stays until `discard` removes it.
+    It stays until `discard` removes it, unless nothing was put in it.
     """
     folder = place(output.absolute())
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +51,8 @@ def claimed(output: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        if folder.is_dir() and [path.name for path in folder.iterdir()] == [LOCK]:
+            discard(folder)
         os.close(lock)
 
 
