@@ -3,6 +3,7 @@
 Clipping small cells adds people, and the sums above pay. So every margin is fitted by itself, from
 coarse to fine, near its own least-squares counts; the coarser margins it covers, already fitted,
 are near constraints. Last come the cells, held to all of them.
+docs/explain/crossed-whole-cells.md, section 1.
 """
 
 from collections.abc import Sequence
