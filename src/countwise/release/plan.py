@@ -43,11 +43,17 @@ from countwise.release.wanted import (
     best_table_shares,
     declared_variables,
     in_words,
-    measured_sizes,
+    measured_margins,
     read_wanted,
     refuse_trees_only,
 )
 from countwise.tables.crossed_cells import variables_of
+from countwise.tables.crossed_invariants import (
+    crossed_pattern,
+    exact_margins,
+    find_crossed_invariants,
+    margin_named_by,
+)
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
 from countwise.tables.notation import Names, margin_of, name_of, read_variables, wanted
@@ -177,6 +183,12 @@ class Plan:
             return
         refuse_trees_only(self)
         names = self.variables
+        for kind in PATTERNS:
+            patterns = tuple(map(crossed_pattern, getattr(self, kind)))
+            for each in patterns:
+                margin_named_by(each, names)
+            _set(self, kind, patterns)
+        exact_margins(cast(Patterns, self.exact), names)
         wanted([each.by for each in self.wishes], names)
         for field in ("epsilon", "rho", "split"):
             given = getattr(self, field)
@@ -285,13 +297,7 @@ class Plan:
         """The counts of every level or table that is measured."""
         if not isinstance(shape, Workload):
             return dict(shape.describe())
-        losses = self.split if isinstance(self.split, Mapping) else self.epsilon or self.rho
-        neighbours = cast(Neighbours, self.neighbours)
-        return measured_sizes(
-            shape,
-            losses if isinstance(losses, Mapping) else None,
-            free=not level_sensitivity(neighbours, rows=self.rows, nodes=1),
-        )
+        return {shape.name(each): shape.size(each) for each in measured_margins(self, shape)}
 
     def budget(self, hierarchy: Shaped) -> Budget:
         """The loss and the noise of every level of a hierarchy, or of every measured table."""
@@ -303,7 +309,7 @@ class Plan:
         nodes = self._sizes(hierarchy)
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
-        known = self.invariants(hierarchy) if isinstance(hierarchy, Hierarchy) else None
+        known = self._known(hierarchy)
         exact = _exact_nodes(known, nodes)
         losses = self._losses(
             nodes, {level: 0 if exact[level] == n else reach[n] for level, n in nodes.items()}
@@ -323,8 +329,14 @@ class Plan:
         return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
 
     def _exact_nodes(self, shape: Shaped, nodes: Mapping[str, int]) -> dict[str, int]:
-        known = self.invariants(shape) if isinstance(shape, Hierarchy) else None
-        return _exact_nodes(known, nodes)
+        return _exact_nodes(self._known(shape), nodes)
+
+    def _known(self, shape: Shaped) -> Invariants | None:
+        """What is released without noise, of shapes that are there as a whole."""
+        if isinstance(shape, Workload):
+            exact, zeros = cast(Patterns, self.exact), cast(Patterns, self.zeros)
+            return find_crossed_invariants(shape, measured_margins(self, shape), exact, zeros)
+        return self.invariants(shape) if isinstance(shape, Hierarchy) else None
 
     def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
         """The nodes of a hierarchy that are released without noise, if any."""
