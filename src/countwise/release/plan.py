@@ -1,7 +1,7 @@
 """The plan of a release: everything decided before a count is read."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,13 +14,14 @@ from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
-from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
+from countwise.adjust.tree_least_squares import LeastSquares
+from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.noise.joint import QUICK_DRAWS, expected_draws
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.noise.numbers import Number, exact, one_of, written
+from countwise.noise.numbers import Number, exact, written
 from countwise.noise.sensitivity import (
     NEIGHBOURS,
     Neighbours,
@@ -113,6 +114,10 @@ class Plan:
     list of such wishes, each of which may have a weight; losses are by table. Nodes picked by
     `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
+
+    >>> plan = Plan(epsilon="1/3", mechanism="geometric", neighbours="replace-one")
+    >>> plan.epsilon, plan.to_dict()["adjust"]
+    (Fraction(1, 3), 'auto')
     """
 
     epsilon: Number | Mapping[str, Number] | None = None
@@ -140,11 +145,11 @@ class Plan:
         if isinstance(self.split, Mapping):
             _set(self, "split", _exact_loss(self.split, what="weight"))
         else:
-            one_of(self.split, SPLITS, what="split")
-        one_of(self.neighbours, NEIGHBOURS, what="neighbours")
-        one_of(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
+            _choice(self.split, SPLITS, what="split")
+        _choice(self.neighbours, NEIGHBOURS, what="neighbours")
+        _choice(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
         self._check_unit()
-        one_of(self.noise, BACKENDS, what="noise")
+        _choice(self.noise, BACKENDS, what="noise")
         if self.mechanism == "joint" and self.noise != "exact":
             raise PlanError("mechanism joint draws its own exact noise: noise=exact.")
         if self.adjust == SIGNED:
@@ -152,10 +157,10 @@ class Plan:
                 f"adjust {SIGNED} leaves negative counts, and a release has none. To fix, choose "
                 f"one of {', '.join(ADJUSTMENTS)}; countwise adjust can use {SIGNED}."
             )
-        one_of(self.adjust, ADJUSTMENTS, what="adjust")
-        one_of(self.total, TOTALS, what="total")
-        one_of(self.ties, TIES, what="ties")
-        one_of(self.outside, OUTSIDE, what="outside")
+        _choice(self.adjust, ADJUSTMENTS, what="adjust")
+        _choice(self.total, TOTALS, what="total")
+        _choice(self.ties, TIES, what="ties")
+        _choice(self.outside, OUTSIDE, what="outside")
         if self.adjust == "auto" and self.total == "summed":
             raise PlanError(
                 "a summed total is made by adjust mode or draw-1; adjust auto weighs the noisy "
@@ -305,7 +310,7 @@ class Plan:
             return self.settled(hierarchy).budget(hierarchy)
         hierarchy = self._shape(hierarchy)
         if self.pool:
-            one_of(self.pool, hierarchy.by, what="pool")
+            _choice(self.pool, hierarchy.by, what="pool")
         nodes = self._sizes(hierarchy)
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
@@ -438,7 +443,7 @@ def _exact_nodes(known: Invariants | None, nodes: Mapping[str, int]) -> dict[str
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
     for key in data:
-        one_of(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
+        _choice(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
     if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
     across = declared_variables(data.get("variables", {}), where=where)
@@ -456,6 +461,10 @@ def read_plan(path: str | Path) -> Plan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise PlanError(f"{path}: not a plan in TOML: {problem}") from None
     return from_dict(data, where=str(path))
+
+
+def _choice(value: str, options: Iterable[str], *, what: str) -> str:
+    return one_of(value, options, what=what, error=PlanError)
 
 
 def _set(plan: Plan, name: str, value: object) -> None:
@@ -485,7 +494,7 @@ def _check_levels(
                 f"level {level!r} takes no {what}: it is released exactly, because it is declared "
                 "so or because no replacement of a person can change it. To fix, leave it out."
             )
-        one_of(level, spending, what=f"a level with {what}")
+        _choice(level, spending, what=f"a level with {what}")
     for level in spending:
         if level not in given:
             root = f" (the grand total is the level {ROOT!r})" if level == ROOT else ""

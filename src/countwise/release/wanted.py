@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, candidates, design, targets
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
 from countwise.tables.crossed_invariants import exact_margins
 from countwise.tables.notation import Names, margin_of, wanted
 from countwise.tables.pattern import Pattern
@@ -56,7 +57,7 @@ def _read_one(given: Any) -> Wanted:
             '"sex"].'
         )
     for key in given:
-        one_of(key, KEYS, what="a key of a table")
+        one_of(key, KEYS, what="a key of a table", error=PlanError)
     by = given["by"]
     text = by if isinstance(by, str) else ":".join(map(str, by))
     within = given.get("within")
@@ -91,7 +92,7 @@ def refuse_trees_only(plan: "Plan") -> None:
             "joint noise adds up along one tree, and tables that cross have none. To fix, leave "
             "the mechanism out."
         )
-    one_of(plan.adjust, ADJUSTMENTS, what="adjust, of tables that cross,")
+    one_of(plan.adjust, ADJUSTMENTS, what="adjust, of tables that cross,", error=PlanError)
     for name, usual in TREES_ONLY.items():
         if getattr(plan, name) != usual:
             raise PlanError(
