@@ -125,6 +125,8 @@ def print_outlook(outlook: Outlook) -> None:
     if outlook.advice:
         out.print(outlook.advice, style="bold")
     print_promise(outlook.chosen, outlook.budget)
+    if outlook.budget.exact is not None:
+        out.print(make_promise(outlook.chosen.neighbours, outlook.budget).sentences())
 
 
 def print_promise(chosen: Plan, budget: Budget) -> None:
