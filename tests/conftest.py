@@ -36,7 +36,7 @@ MARKED = {
         "server_jobs",
         "server_start",
         "verification_databases",
-        "warming",
+        "compiled_ahead",
     ),
 }
 """Files of tests that `./check --quick` leaves out, and why."""
@@ -45,7 +45,7 @@ SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How long to look for leaks."""
-    parser.addoption("--mutations", type=int, default=330, help="Faulty files to be tried.")
+    parser.addoption("--mutations", type=int, default=480, help="Faulty files to be tried.")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,8 +1,10 @@
 """Least squares on tables that cross, against dense linear algebra."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from countwise.errors import PlanError
@@ -10,6 +12,7 @@ from countwise.margins.leastsquares import fit
 from countwise.margins.measurement import Measurement
 from countwise.margins.variances import variances
 from countwise.noise.laws import DiscreteGaussian
+from countwise.tables.variable import make_variable
 from countwise.tables.workload import Margin, Workload
 from crossings import (
     Dense,
@@ -20,6 +23,7 @@ from crossings import (
     random_tree,
     variable,
 )
+from needs import needs
 
 
 def one_tree(rng):
@@ -162,7 +166,9 @@ def test_cells_where_nobody_can_be_are_kept_at_nought(shape, seed, public):
     found, dense = fit(workload, measurements), Dense(workload, measurements)
     for margin in margins:
         np.testing.assert_allclose(found.margin(margin), dense.margin(margin), atol=1e-6)
-        assert (dense.variance(margin) <= found.variance(margin) + 1e-8).all()
+        variance, without = found.variance(margin), found.variances.variance(margin)
+        assert (dense.variance(margin) <= variance + 1e-8).all()
+        assert (variance <= without).all()
         empty = workload.sums(possible.astype(np.int64), margin) == 0
         assert not found.variance(margin)[empty].any()
 
@@ -190,3 +196,40 @@ def test_impossible_cells_beside_exact_tables_that_do_not_refine_each_other_are_
     cells = Measurement(margin=Margin((1, 1)), law=law, noisy=noisy, exact=impossible)
     with pytest.raises(PlanError, match="tables a1, b1 are exact, none refines the others"):
         fit(workload, [*exact, cells])
+
+
+def test_impossible_cells_sharpen_the_stated_variance():
+    """The only possible cell of a row is measured by the row too."""
+    variables = (flat("a", 3), flat("b", 2))
+    workload = Workload(variables=variables, margins=tuple(all_margins(variables)))
+    impossible = np.array([[False, True], [False, False], [False, False]])
+    law = DiscreteGaussian(scale=Fraction(2))
+    noisy = np.where(impossible, 0, 4)
+    cells = Measurement(margin=Margin((1, 1)), law=law, noisy=noisy, exact=impossible)
+    rows = Measurement(margin=Margin((1, 0)), law=law, noisy=noisy.sum(axis=1, keepdims=True))
+    found = fit(workload, [cells, rows])
+    assert found.variance(Margin((1, 1)))[0, 0] == pytest.approx(law.variance / 2)
+    assert found.variances.variance(Margin((1, 1))).max() > 0.6 * law.variance
+
+
+NORTH_CAROLINA = Path(__file__).parents[2] / "shared/data/nc_tracts_race_hispanic_2020.csv"
+
+
+def test_margins_measured_evenly_on_north_carolina():
+    """Standard deviations at ρ = ½: twelve margins, and the tree of today's totals and cells."""
+    needs(NORTH_CAROLINA.exists(), "the shared data beside the project")
+    places = pl.read_csv(NORTH_CAROLINA, schema_overrides={"tract": pl.String})
+    geography, _ = make_variable("geography", places.select("county", "tract").unique())
+    variables = (geography, flat("race", 7), flat("hispanic", 2))
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    twelve = variances(workload, dict.fromkeys(margins, 12.0))
+    for margin in margins:
+        expected = (2.63, 2.52, 2.60)[margin.levels[0]]
+        assert twelve.mean_variance(margin) ** 0.5 == pytest.approx(expected, abs=0.006)
+    tree = [Margin((0, 0, 0)), Margin((1, 0, 0)), Margin((2, 0, 0)), Margin((2, 1, 1))]
+    today = variances(workload, dict.fromkeys(tree, 4.0))
+    for place, expected in ((0, 135.4), (1, 13.5)):
+        found = today.mean_variance(Margin((place, 1, 0))) ** 0.5
+        assert found == pytest.approx(expected, rel=5e-3)
+    assert today.mean_variance(Margin((2, 1, 1))) ** 0.5 == pytest.approx(1.93, abs=0.006)

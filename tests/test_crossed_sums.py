@@ -19,7 +19,7 @@ from countwise.inference.box_statements import parse_statement
 from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior
 from countwise.margins.boxes import Box, sum_estimate
 from countwise.margins.measurement import Measurement
-from countwise.margins.ranges import fitted
+from countwise.margins.ranges import fitted, sum_range
 from countwise.noise.laws import Exact
 from countwise.tables.workload import Margin, Workload
 from crossed_tables import every_margin, flat, gaussian, geometric, matrix, measured, tree
@@ -204,21 +204,25 @@ def test_ranges_of_sums_and_differences_hold_the_truth() -> None:
         for i in range(12)
     ]
     boxes = [Box(margin=workload.finest, categories=each) for each in choices]
+    truths = {b: int((true * b.inside(workload, workload.finest)).sum()) for b in boxes}
     held, shifts = [], []
     for _ in range(60):
         seen = measured(workload, true, laws, rng)
         post = posterior_of(workload, seen)
         for one, other in pairwise(boxes):
-            truths = [int((true * b.inside(workload, workload.finest)).sum()) for b in (one, other)]
             mean, variance = sum_estimate(workload, seen, post.estimates, [(1, one), (-1, other)])
-            shifts.append((mean - truths[0] + truths[1]) / variance**0.5)
+            shifts.append((mean - truths[one] + truths[other]) / variance**0.5)
+        for box, truth in truths.items():
+            low, high = sum_range(workload, seen, box, estimates=post.estimates)
+            held.append(low <= truth <= high)
         named = post.sum(place=["c000-*", "c001-001"], age=["age0000", "age0003"], sex="sex0001")
         inside = cells_where(
             workload, place_low="c000-000|c000-001|c001-001", age="age0000|age0003", sex="sex0001"
         )
         low, high = named.interval()
         held.append(low <= inside @ true.reshape(-1) <= high)
-    assert np.mean(held) > 0.85
+    assert len(held) == 13 * 60
+    assert np.mean(held) >= 0.93
     assert np.std(shifts) == pytest.approx(1.0, abs=0.08)
     assert np.mean(np.abs(shifts) < 1.96) == pytest.approx(0.95, abs=0.03)
 

@@ -11,11 +11,11 @@ import typer
 from countwise.adjust.auto import adjusted
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.errors import InputError, TableError
 from countwise.margins.whole import Method
-from countwise.noise.numbers import one_of
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing, whole

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.errors import InputError
-from countwise.noise.numbers import one_of
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import Release
 from countwise.release.folder import refuse_existing, whole

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large_tables import infer_large
@@ -23,7 +24,6 @@ from countwise.inference.posterior import Posterior
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
 from countwise.inference.tree_sums import tree_sums
-from countwise.noise.numbers import one_of
 from countwise.pages.charts import chance
 from countwise.progress import Tell
 from countwise.release.document import read_release

@@ -278,11 +278,12 @@ def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> No
                 for each, within in zip(made.budget.levels, made.noise_within, strict=True)
             ],
         )
-    out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    promise = make_promise(made.plan.neighbours, made.budget)
+    out.print(f"\n{promise.spent_as} {made.budget.in_words()}: {made.budget.sum_in_words()}")
     if made.budget.warning():
         out.print(made.budget.warning(), style="bold")
     if made.reason:
         out.print(f"Adjustment: {made.method}; {made.reason}.")
     if made.budget.exact is not None:
-        out.print(make_promise(made.plan.neighbours, made.budget).sentences())
+        out.print(promise.sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

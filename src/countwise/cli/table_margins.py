@@ -125,13 +125,16 @@ def print_outlook(outlook: Outlook) -> None:
     if outlook.advice:
         out.print(outlook.advice, style="bold")
     print_promise(outlook.chosen, outlook.budget)
+    if outlook.budget.exact is not None:
+        out.print(make_promise(outlook.chosen.neighbours, outlook.budget).sentences())
 
 
 def print_promise(chosen: Plan, budget: Budget) -> None:
     """What a plan spends, and whom it protects."""
     out.print(f"Noise: {chosen.mechanism}.")
     rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
-    out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
+    spent_as = make_promise(chosen.neighbours, budget).spent_as
+    out.print(f"\n{spent_as} {budget.in_words()}: {budget.sum_in_words()}")
     if budget.warning():
         out.print(budget.warning(), style="bold")
     out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")

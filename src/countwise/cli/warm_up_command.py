@@ -2,7 +2,7 @@
 
 from time import perf_counter
 
-from countwise import warming
+from countwise import compiled_ahead
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 
@@ -12,8 +12,8 @@ EXAMPLE = "Example: countwise warm-up"
 def warm_up(json: options.Json = False) -> None:
     """Compile everything ahead, once for all commands: for images, services and impatient users."""
     start = perf_counter()
-    with progress(len(warming.JOBS)) as tell:
-        folder = warming.warm_up(tell)
+    with progress(len(compiled_ahead.JOBS)) as tell:
+        folder = compiled_ahead.compile_ahead(tell)
     if json:
         print_json({"folder": str(folder), "seconds": round(perf_counter() - start, 1)})
     else:

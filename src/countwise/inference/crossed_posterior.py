@@ -20,12 +20,12 @@ from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import fitted, margin_ranges, normal_range
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
-from countwise.sumproduct.priors import Free
+from countwise.sumproduct.priors import NoPrior
 from countwise.tables.hierarchy import ROOT, Hierarchy
 from countwise.tables.variable import Variable
 from countwise.tables.workload import Margin, Workload, stacked_margins
 
-PRIOR = Free().words()
+PRIOR = NoPrior().words()
 ROUTE = "published noisy counts, own noise exact, all else as a normal"
 NORMAL = "none: the normal law of least squares, in which counts may be negative"
 PROBABILITY = 0.95

@@ -6,16 +6,16 @@ from typing import overload
 
 import numpy as np
 
-from countwise.adjust.leastsquares import LeastSquares
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray, frozen
+from countwise.choices import one_of
 from countwise.errors import InputError
 from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior
-from countwise.inference.exact_posterior import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
-from countwise.inference.prior_free_posterior import PriorFree
+from countwise.inference.prior_free_posterior import PriorFreePosterior
 from countwise.inference.sampled_posterior import sample
-from countwise.noise.numbers import one_of
 from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import Release, check_counts
@@ -26,12 +26,12 @@ from countwise.sumproduct.priors import NestedCompositions, Prior, Uniform, read
 from countwise.sumproduct.tree import Solved, Ties, solve
 from countwise.tables.measurements import Measurements
 from countwise.withheld.counts_only import (
-    Published,
+    CountsOnly,
     exact_route,
     making,
     takes_minutes,
 )
-from countwise.withheld.release_models import Known
+from countwise.withheld.release_models import PublishedNoise
 
 SOURCES = ("sharpest", "measurements", "counts")
 PUBLISHED = "published"
@@ -138,7 +138,7 @@ def infer(
         frozen(np.asarray(ranks(hierarchy, level, release.tie_key).argsort().argsort(), np.int64))
         for level in range(len(hierarchy.sizes))
     )
-    published = Published(
+    published = CountsOnly(
         hierarchy=hierarchy,
         counts=release.counts,
         order=order,
@@ -167,7 +167,7 @@ def infer_measurements(
         noise = node_noise(measurements[0])
         exact = measurements[0].exact is not None
         start = LeastSquares(tie_key=0)(measurements)[-1] if exact else None
-        known = Known(noisy=measurements[0].noisy, noise=noise)
+        known = PublishedNoise(noisy=measurements[0].noisy, noise=noise)
         route = "published noisy counts, Gibbs sampler"
         belief = _with_prior(prior, NestedCompositions())
         return sample(
@@ -197,7 +197,7 @@ def _prior_free(
     """Every count by itself without a prior; what is asked of many together with one."""
     free = free_laws(measurements, tell=tell)
     how = free.how
-    return PriorFree(
+    return PriorFreePosterior(
         released=released,
         route=f"published noisy counts, {how}",
         prior=belief.words(),
@@ -211,7 +211,7 @@ def _prior_free(
 
 
 def infer_published(
-    published: Published,
+    published: CountsOnly,
     *,
     prior: Prior | str = NONE,
     method: str = "auto",
@@ -251,7 +251,9 @@ def _posterior(
 ) -> Posterior:
     cells = ties.hierarchy.cells
     solved = solve(ties, log_total=lambda t: prior.log_total(t, cells), tell=tell)
-    return Computed(solved=solved, released=released, route=route, prior=_words(prior, solved))
+    return ExactPosterior(
+        solved=solved, released=released, route=route, prior=_words(prior, solved)
+    )
 
 
 def _words(prior: Prior, solved: Solved) -> str:

@@ -9,7 +9,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.margins.leastsquares import Estimates, fit
 from countwise.margins.measurement import Measurement
-from countwise.margins.reconstruction import without_part_exact
+from countwise.margins.reconstruction import fittable
 from countwise.tables.workload import Margin, Workload
 
 MANY = 2**30  # a noisy count of it stands for a 1, so that the fit keeps nine digits
@@ -71,12 +71,12 @@ def _variance(
     Gf is the fit to noisy counts whose right side is f: each box at one measured margin that adds
     up to it, times the variance there, and 0 elsewhere. Boxes that are known exactly drop out.
     """
-    noisy = [without_part_exact(each) for each in measurements]
+    noisy = fittable(measurements)
     asked: dict[int, FloatArray] = {}
     for multiple, box in terms:
         place = _covering(workload, noisy, box)
-        variance = noisy[place].law.variance
-        if variance > 0.0:
+        if not is_exact(noisy[place]):
+            variance = noisy[place].law.variance
             ones = box.inside(workload, noisy[place].margin)
             added = (multiple * variance) * ones.astype(np.float64)
             asked[place] = asked[place] + added if place in asked else added
@@ -107,6 +107,12 @@ def _covering(workload: Workload, measurements: Sequence[Measurement], box: Box)
 
     def order(place: int) -> tuple[bool, int]:
         each = measurements[place]
-        return each.law.variance > 0.0, workload.size(each.margin)
+        return not is_exact(each), workload.size(each.margin)
 
     return min(through, key=order)
+
+
+def is_exact(measured: Measurement) -> bool:
+    """Whether no count of a margin has noise."""
+    everywhere = measured.exact is not None and bool(measured.exact.all())
+    return everywhere or measured.law.variance == 0.0

@@ -15,6 +15,7 @@ from countwise.errors import PlanError
 from countwise.margins.conjugate import conjugate_gradients, normal_equations
 from countwise.margins.measurement import Measurement
 from countwise.margins.onepass import NoisyCounts, gathered, nearly_inverse, right_side, solution
+from countwise.margins.possible import Kept, direct_variance, possible_cells
 from countwise.margins.variances import Variances, variances
 from countwise.tables.workload import Margin, Workload
 
@@ -45,7 +46,9 @@ class Estimates:
         found = self.variances.variance(margin)
         if self.possible is None:
             return found
-        return np.where(self.workload.sums(self.possible.astype(np.int64), margin) > 0, found, 0.0)
+        return np.minimum(
+            found, direct_variance(self.workload, self.possible, self.variances.noise, margin)
+        )
 
 
 def fit(workload: Workload, measurements: Sequence[Measurement]) -> Estimates:
@@ -80,7 +83,7 @@ def _in_steps(
         return conjugate_gradients(
             operator, lambda residual: nearly_inverse(accuracy, residual), right, start
         )
-    kept = _Kept(workload=workload, possible=possible, margin=_finest_known(accuracy))
+    kept = Kept(workload=workload, possible=possible, margin=_finest_known(accuracy))
     unconstrained = variances(workload, noisy)
     return conjugate_gradients(
         lambda cells: kept.project(operator(cells)),
@@ -88,35 +91,6 @@ def _in_steps(
         kept.project(right),
         kept.begin(start, counts),
     )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Kept:
-    """Tables that are 0 where nobody can be, and whose sums to a margin do not change."""
-
-    workload: Workload
-    possible: BoolArray
-    margin: Margin | None
-
-    def project(self, cells: FloatArray) -> FloatArray:
-        """The nearest table whose sums to the margin are 0."""
-        free = np.where(self.possible, cells, 0.0)
-        if self.margin is None:
-            return free
-        return free - self._divided(self.workload.sums(free, self.margin), self.margin)
-
-    def begin(self, cells: FloatArray, counts: Mapping[Margin, NoisyCounts]) -> FloatArray:
-        """The nearest table whose sums to the margin are the counts."""
-        free = np.where(self.possible, cells, 0.0)
-        if self.margin is None:
-            return free
-        missing = counts[self.margin] - self.workload.sums(free, self.margin)
-        return free + self._divided(missing.astype(np.float64), self.margin)
-
-    def _divided(self, sums: FloatArray, margin: Margin) -> FloatArray:
-        room = self.workload.sums(self.possible.astype(np.int64), margin)
-        shares = self.workload.spread(sums / np.maximum(room, 1), margin)
-        return np.where(self.possible, shares, 0.0)
 
 
 def _finest_known(accuracy: Variances) -> Margin | None:
@@ -156,19 +130,3 @@ def averaged(
             counts[margin] = counts[margin] + weight * (each.noisy - counts[margin])
             noise[margin] *= 1 - weight
     return counts, noise
-
-
-def possible_cells(workload: Workload, measurements: Sequence[Measurement]) -> BoolArray | None:
-    """The cells that are in no exact count of a margin with noise, None if that is all of them."""
-    possible: BoolArray | None = None
-    for each in measurements:
-        if each.exact is None or not each.exact.any() or each.exact.all():
-            continue
-        if each.noisy[each.exact].any():
-            raise PlanError(
-                f"table {workload.name(each.margin)} has counts with noise and exact counts that "
-                "are not 0. To fix, keep all of its counts exact or none."
-            )
-        free = workload.spread((~each.exact).astype(np.int64), each.margin) > 0
-        possible = free if possible is None else possible & free
-    return possible

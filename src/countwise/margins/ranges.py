@@ -17,7 +17,7 @@ from countwise.margins.boxes import Box, sum_estimate
 from countwise.margins.certainties import Certainties, certainties
 from countwise.margins.leastsquares import Estimates, fit
 from countwise.margins.measurement import Measurement
-from countwise.margins.reconstruction import without_part_exact
+from countwise.margins.reconstruction import fittable
 from countwise.sumproduct.implied_bounds import BOUNDLESS
 from countwise.sumproduct.normal_approximation import Normal
 from countwise.sumproduct.prior_free_laws import normal_ranges
@@ -84,8 +84,8 @@ def normal_range(mean: float, variance: float, probability: float) -> tuple[int,
 
 
 def fitted(workload: Workload, measurements: Sequence[Measurement]) -> Estimates:
-    """Least squares; margins exact in part count as noisy but where nobody can be."""
-    return fit(workload, [without_part_exact(each) for each in measurements])
+    """Least squares, to be shared by several calls."""
+    return fit(workload, fittable(measurements))
 
 
 def _without(means: FloatArray, variances: FloatArray, own: Measurement) -> Normal:

@@ -26,7 +26,7 @@ from countwise.release.checkpoints import Staging, identity_of, opened
 from countwise.release.count_ranges import METHODS, Ranges
 from countwise.release.count_sources import CountSource
 from countwise.release.document import Release
-from countwise.release.execution import Named, Runner, in_threads
+from countwise.release.execution import Runner, StageRunner, in_threads
 from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
 from countwise.release.noise_margins import noise_in_words
@@ -121,15 +121,17 @@ def release_by_pieces(
     ):
         work = _work(source, plan, method, staging)
         if payment.purpose and source.check is not None and not staging.drawn:
-            source.check(Named(runner=runner, stage="checking", report=report))
-        _measure(source, work, Named(runner=runner, stage="measuring", report=report))
+            source.check(StageRunner(runner=runner, stage="checking", report=report))
+        _measure(source, work, StageRunner(runner=runner, stage="measuring", report=report))
         work = _with_sizes(work)
-        _adjust(work, Named(runner=runner, stage="making counts add up", report=report))
+        _adjust(work, StageRunner(runner=runner, stage="making counts add up", report=report))
         out = staging.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         if data_set:
-            files = write_parts(work, out, Named(runner=runner, stage="writing", report=report))
+            files = write_parts(
+                work, out, StageRunner(runner=runner, stage="writing", report=report)
+            )
         else:
             files = write_files(work, out, report)
         check_written(work, out, files)
@@ -220,7 +222,7 @@ def _with_sizes(work: TaskContext) -> TaskContext:
     return replace(work, budget=budget)
 
 
-def _measure(source: CountSource, work: TaskContext, each: Named) -> None:
+def _measure(source: CountSource, work: TaskContext, each: StageRunner) -> None:
     """Noise for every count, once. Afterwards the true counts are not needed any more.
 
     Nor is the key of the bounded rows, also where an earlier run was stopped before it forgot it.
@@ -232,7 +234,7 @@ def _measure(source: CountSource, work: TaskContext, each: Named) -> None:
     work.staging.forget("person_key")
 
 
-def _adjust(work: TaskContext, each: Named) -> None:
+def _adjust(work: TaskContext, each: StageRunner) -> None:
     work.adjust_top()
     if not all(work.staging.has(adjusted_name(i)) for i in range(len(work.cut))):
         each(work.adjust, len(work.cut))

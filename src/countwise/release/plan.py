@@ -1,7 +1,7 @@
 """The plan of a release: everything decided before a count is read."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,13 +14,14 @@ from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
-from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
+from countwise.adjust.tree_least_squares import LeastSquares
+from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.noise.joint import QUICK_DRAWS, expected_draws
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.noise.numbers import Number, exact, one_of, written
+from countwise.noise.numbers import Number, exact, written
 from countwise.noise.sensitivity import (
     NEIGHBOURS,
     Neighbours,
@@ -43,11 +44,17 @@ from countwise.release.wanted import (
     best_table_shares,
     declared_variables,
     in_words,
-    measured_sizes,
+    measured_margins,
     read_wanted,
     refuse_trees_only,
 )
 from countwise.tables.crossed_cells import variables_of
+from countwise.tables.crossed_invariants import (
+    crossed_pattern,
+    exact_margins,
+    find_crossed_invariants,
+    margin_named_by,
+)
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
 from countwise.tables.notation import Names, margin_of, name_of, read_variables, wanted
@@ -107,6 +114,10 @@ class Plan:
     list of such wishes, each of which may have a weight; losses are by table. Nodes picked by
     `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
+
+    >>> plan = Plan(epsilon="1/3", mechanism="geometric", neighbours="replace-one")
+    >>> plan.epsilon, plan.to_dict()["adjust"]
+    (Fraction(1, 3), 'auto')
     """
 
     epsilon: Number | Mapping[str, Number] | None = None
@@ -134,11 +145,11 @@ class Plan:
         if isinstance(self.split, Mapping):
             _set(self, "split", _exact_loss(self.split, what="weight"))
         else:
-            one_of(self.split, SPLITS, what="split")
-        one_of(self.neighbours, NEIGHBOURS, what="neighbours")
-        one_of(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
+            _choice(self.split, SPLITS, what="split")
+        _choice(self.neighbours, NEIGHBOURS, what="neighbours")
+        _choice(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
         self._check_unit()
-        one_of(self.noise, BACKENDS, what="noise")
+        _choice(self.noise, BACKENDS, what="noise")
         if self.mechanism == "joint" and self.noise != "exact":
             raise PlanError("mechanism joint draws its own exact noise: noise=exact.")
         if self.adjust == SIGNED:
@@ -146,10 +157,10 @@ class Plan:
                 f"adjust {SIGNED} leaves negative counts, and a release has none. To fix, choose "
                 f"one of {', '.join(ADJUSTMENTS)}; countwise adjust can use {SIGNED}."
             )
-        one_of(self.adjust, ADJUSTMENTS, what="adjust")
-        one_of(self.total, TOTALS, what="total")
-        one_of(self.ties, TIES, what="ties")
-        one_of(self.outside, OUTSIDE, what="outside")
+        _choice(self.adjust, ADJUSTMENTS, what="adjust")
+        _choice(self.total, TOTALS, what="total")
+        _choice(self.ties, TIES, what="ties")
+        _choice(self.outside, OUTSIDE, what="outside")
         if self.adjust == "auto" and self.total == "summed":
             raise PlanError(
                 "a summed total is made by adjust mode or draw-1; adjust auto weighs the noisy "
@@ -177,6 +188,12 @@ class Plan:
             return
         refuse_trees_only(self)
         names = self.variables
+        for kind in PATTERNS:
+            patterns = tuple(map(crossed_pattern, getattr(self, kind)))
+            for each in patterns:
+                margin_named_by(each, names)
+            _set(self, kind, patterns)
+        exact_margins(cast(Patterns, self.exact), names)
         wanted([each.by for each in self.wishes], names)
         for field in ("epsilon", "rho", "split"):
             given = getattr(self, field)
@@ -285,13 +302,7 @@ class Plan:
         """The counts of every level or table that is measured."""
         if not isinstance(shape, Workload):
             return dict(shape.describe())
-        losses = self.split if isinstance(self.split, Mapping) else self.epsilon or self.rho
-        neighbours = cast(Neighbours, self.neighbours)
-        return measured_sizes(
-            shape,
-            losses if isinstance(losses, Mapping) else None,
-            free=not level_sensitivity(neighbours, rows=self.rows, nodes=1),
-        )
+        return {shape.name(each): shape.size(each) for each in measured_margins(self, shape)}
 
     def budget(self, hierarchy: Shaped) -> Budget:
         """The loss and the noise of every level of a hierarchy, or of every measured table."""
@@ -299,11 +310,11 @@ class Plan:
             return self.settled(hierarchy).budget(hierarchy)
         hierarchy = self._shape(hierarchy)
         if self.pool:
-            one_of(self.pool, hierarchy.by, what="pool")
+            _choice(self.pool, hierarchy.by, what="pool")
         nodes = self._sizes(hierarchy)
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
-        known = self.invariants(hierarchy) if isinstance(hierarchy, Hierarchy) else None
+        known = self._known(hierarchy)
         exact = _exact_nodes(known, nodes)
         losses = self._losses(
             nodes, {level: 0 if exact[level] == n else reach[n] for level, n in nodes.items()}
@@ -323,8 +334,14 @@ class Plan:
         return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
 
     def _exact_nodes(self, shape: Shaped, nodes: Mapping[str, int]) -> dict[str, int]:
-        known = self.invariants(shape) if isinstance(shape, Hierarchy) else None
-        return _exact_nodes(known, nodes)
+        return _exact_nodes(self._known(shape), nodes)
+
+    def _known(self, shape: Shaped) -> Invariants | None:
+        """What is released without noise, of shapes that are there as a whole."""
+        if isinstance(shape, Workload):
+            exact, zeros = cast(Patterns, self.exact), cast(Patterns, self.zeros)
+            return find_crossed_invariants(shape, measured_margins(self, shape), exact, zeros)
+        return self.invariants(shape) if isinstance(shape, Hierarchy) else None
 
     def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
         """The nodes of a hierarchy that are released without noise, if any."""
@@ -426,7 +443,7 @@ def _exact_nodes(known: Invariants | None, nodes: Mapping[str, int]) -> dict[str
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
     for key in data:
-        one_of(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
+        _choice(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
     if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
     across = declared_variables(data.get("variables", {}), where=where)
@@ -444,6 +461,10 @@ def read_plan(path: str | Path) -> Plan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise PlanError(f"{path}: not a plan in TOML: {problem}") from None
     return from_dict(data, where=str(path))
+
+
+def _choice(value: str, options: Iterable[str], *, what: str) -> str:
+    return one_of(value, options, what=what, error=PlanError)
 
 
 def _set(plan: Plan, name: str, value: object) -> None:
@@ -473,7 +494,7 @@ def _check_levels(
                 f"level {level!r} takes no {what}: it is released exactly, because it is declared "
                 "so or because no replacement of a person can change it. To fix, leave it out."
             )
-        one_of(level, spending, what=f"a level with {what}")
+        _choice(level, spending, what=f"a level with {what}")
     for level in spending:
         if level not in given:
             root = f" (the grand total is the level {ROOT!r})" if level == ROOT else ""

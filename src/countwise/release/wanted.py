@@ -3,19 +3,22 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, candidates, design, targets
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
+from countwise.tables.crossed_invariants import exact_margins
 from countwise.tables.notation import Names, margin_of, wanted
+from countwise.tables.pattern import Pattern
 from countwise.tables.workload import Margin, Workload
 
 if TYPE_CHECKING:
     from countwise.release.plan import Plan
 
 ADJUSTMENTS = ("auto", "least-squares")
-TREES_ONLY = {"pool": "", "total": "independent", "exact": (), "zeros": ()}
+TREES_ONLY = {"pool": "", "total": "independent"}
 KEYS = ("by", "weight", "within")
 
 
@@ -54,7 +57,7 @@ def _read_one(given: Any) -> Wanted:
             '"sex"].'
         )
     for key in given:
-        one_of(key, KEYS, what="a key of a table")
+        one_of(key, KEYS, what="a key of a table", error=PlanError)
     by = given["by"]
     text = by if isinstance(by, str) else ":".join(map(str, by))
     within = given.get("within")
@@ -89,7 +92,7 @@ def refuse_trees_only(plan: "Plan") -> None:
             "joint noise adds up along one tree, and tables that cross have none. To fix, leave "
             "the mechanism out."
         )
-    one_of(plan.adjust, ADJUSTMENTS, what="adjust, of tables that cross,")
+    one_of(plan.adjust, ADJUSTMENTS, what="adjust, of tables that cross,", error=PlanError)
     for name, usual in TREES_ONLY.items():
         if getattr(plan, name) != usual:
             raise PlanError(
@@ -106,18 +109,24 @@ def in_words(names: Names) -> str:
     )
 
 
-def measured_sizes(
-    workload: Workload, losses: Mapping[str, Any] | None, *, free: bool
-) -> dict[str, int]:
-    """The counts of every measured table: those with a loss or share, else those published.
-
-    The grand total is among them where it is `free`, because no person can change it.
+def free_margins(plan: "Plan", workload: Workload) -> tuple[Margin, ...]:
+    """What is measured without noise: exact tables, the published sums of them, and the total if
+    no person can change it.
     """
+    found = exact_margins(cast(Sequence[Pattern], plan.exact), workload.names)
+    sums = [each for each in workload.margins if any(known.covers(each) for known in found)]
+    total = Margin((0,) * len(workload.variables))
+    alone = () if found or plan.reach(1) else (total,)
+    return tuple(dict.fromkeys((*alone, *sums, *found)))
+
+
+def measured_margins(plan: "Plan", workload: Workload) -> tuple[Margin, ...]:
+    """The measured tables: those with a loss or share, else those published; and what is free."""
+    losses = plan.split if isinstance(plan.split, Mapping) else plan.epsilon or plan.rho
     chosen = workload.margins
-    if losses is not None:
+    if isinstance(losses, Mapping):
         chosen = tuple(margin_of(name, workload.names) for name in losses)
-    total = (Margin((0,) * len(workload.variables)),) if free else ()
-    return {workload.name(each): workload.size(each) for each in (*total, *chosen)}
+    return tuple(dict.fromkeys((*free_margins(plan, workload), *chosen)))
 
 
 def table_design(plan: "Plan", workload: Workload) -> Design:
@@ -130,7 +139,11 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     pairs = [(wish, margin) for wish, new in zip(wishes, found, strict=True) for margin in new]
     weights = {margin: float(wish.weight) for wish, margin in pairs}
     within = {margin: float(wish.within) for wish, margin in pairs if wish.within is not None}
-    reach = {each: plan.reach(workload.size(each)) for each in candidates(workload)}
+    free = free_margins(plan, workload)
+    reach = {
+        each: 0 if any(known.covers(each) for known in free) else plan.reach(workload.size(each))
+        for each in dict.fromkeys((*candidates(workload), *free))
+    }
     loss = plan.epsilon if plan.rho is None else plan.rho
     assert isinstance(loss, Fraction)
     if within and any(reach[margin] for margin in within):

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.negligible import WINDOW
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.node_noise import Noise, reach
 
@@ -14,11 +15,11 @@ How = Literal["noisy", "clipped", "redrawn"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class Evidence:
     """One value of each node of a level, and how it was made from the true count N.
 
     `noisy`: N + Z. `clipped`: max(N + Z, 0). `redrawn`: a draw of a count from its posterior
-    given N + Z under a flat prior on 0, 1, …, as in Algorithm 1 of Wang's 2020 draft.
+    given N + Z under a flat prior on 0, 1, …, as in Algorithm 1 of Wang 2020, 3.1.1.
     """
 
     noise: Noise
@@ -61,7 +62,7 @@ def redrawn(law: IntegerLaw, low: int, high: int, first: int, last: int) -> Floa
 
     Σ_n P(n | N)·P(v | n), where P(v | n) is the noise law around n cut to v ≥ 0.
     """
-    far = reach(law, 45.0)
+    far = reach(law, WINDOW)
     noisy = np.arange(low - far, high + far + 1)
     to_noisy = law.pmf(noisy - np.arange(low, high + 1)[:, None])
     to_count = law.pmf(np.arange(first, last + 1) - noisy[:, None])

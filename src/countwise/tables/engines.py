@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -14,6 +13,7 @@ import polars as pl
 from countwise.errors import CountwiseError, TableError
 from countwise.tables.file_faults import missing_column
 from countwise.tables.files import column_names
+from countwise.tables.scratch import scratch
 from countwise.tables.spark_session import is_spark, quiet, session
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[RecordTabl
     """The records of a file, or of a table by its name, in an engine by its URL.
 
     What DuckDB can not hold in memory it writes to a folder that only this user can read and
-    that is gone at the end.
+    that is gone at the end, or after a kill at the next start.
     """
-    with TemporaryDirectory(prefix="countwise-") as folder:
+    with scratch() as folder:
         backend = connect(engine, folder=folder)
         try:
             with engine_faults(str(records)):

@@ -21,6 +21,7 @@ from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.crossed_cells import CrossedDomain
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
+from countwise.tables.file_faults import PARSER_FAULTS
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.workload import Workload
 
@@ -126,7 +127,7 @@ def _mark(file: Path, name: str) -> str | None:
         return None
     try:
         return pl.read_parquet_metadata(file).get(name)
-    except (pl.exceptions.PolarsError, OSError):
+    except (*PARSER_FAULTS, OSError):
         return None
 
 

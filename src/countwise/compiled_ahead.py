@@ -36,7 +36,7 @@ MADE = (("mode", "independent"), ("mode", "summed"), ("draw-1", "independent"),
         ("draw-1", "summed"), ("draw-2", "independent"), ("clipped", "independent"))  # fmt: skip
 
 
-def warm_up(tell: Tell = silent) -> Path:
+def compile_ahead(tell: Tell = silent) -> Path:
     """Do one small job of every kind, which compiles what it takes; where that is kept.
 
     Nothing of a user is read, and nothing but machine code is kept.

@@ -5,11 +5,10 @@ from pkgutil import iter_modules
 
 import pytest
 
-from countwise import kernels, warming
+from countwise import compiled_ahead, kernels
 from countwise.errors import CountwiseError
 from countwise.kernels.compilation import not_kept
 
-ORACLES = {"segmentation.table", "segmentation.segment_by_table"}  # that only tests call
 INLINED = {"keyed_hash._round"}  # into their callers, which are kept
 
 
@@ -17,14 +16,14 @@ INLINED = {"keyed_hash._round"}  # into their callers, which are kept
 def test_every_function_is_kept() -> None:
     """In a fresh folder this takes minutes."""
     stages: list[str] = []
-    warming.warm_up(stages.append)
-    assert stages == list(warming.JOBS)
+    compiled_ahead.compile_ahead(stages.append)
+    assert stages == list(compiled_ahead.JOBS)
     for module in iter_modules(kernels.__path__):
         import_module(f"{kernels.__name__}.{module.name}")
-    assert set(not_kept()) <= ORACLES | INLINED
+    assert set(not_kept()) <= INLINED
 
 
 def test_it_is_refused_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warming, "folder_of_code", lambda: None)
+    monkeypatch.setattr(compiled_ahead, "folder_of_code", lambda: None)
     with pytest.raises(CountwiseError, match="NUMBA_CACHE_DIR"):
-        warming.warm_up()
+        compiled_ahead.compile_ahead()
