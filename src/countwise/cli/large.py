@@ -28,6 +28,7 @@ def large_source(
     engine: str,
     piece: int,
     plain: bool,
+    no_totals: bool = False,
 ) -> Source | None:
     """The input of a release in pieces; None where the table is small, or needs to be whole.
 
@@ -35,9 +36,11 @@ def large_source(
     """
     source = None
     if table is not None and plain:
-        source = table_source(table, by=plan.by, count=count, domain=domain, most=piece)
+        source = table_source(
+            table, by=plan.by, count=count, domain=domain, most=piece, no_totals=no_totals
+        )
     elif table is None:
-        tabulation = plan_tabulation(plan, domain)
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals)
         assert domain is not None
         of = spark_record_source if is_spark(engine) else record_source
         source = of(str(records), tabulation, domain=domain, engine=engine, most=piece)

@@ -43,6 +43,14 @@ def plan(
     person: options.Person = None,
     outside: options.Outside = None,
     plan_file: options.PlanFile = None,
+    layout: options.LayoutName = "long",
+    total_code: options.TotalCode = None,
+    no_totals: options.NoTotals = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    thousands: options.Thousands = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
     stand_in: Annotated[
         Path | None,
         typer.Option(
@@ -63,7 +71,15 @@ def plan(
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
     asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
-    hierarchy = read_domain(cells, by=asked.by)
+    loader = options.make_layout(
+        layout,
+        total_code,
+        domain=None,
+        by=asked.by,
+        no_totals=no_totals,
+        reading=options.make_reading(locals()),
+    )
+    hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
     margins = level_margins(hierarchy, budget)
@@ -72,7 +88,9 @@ def plan(
         even = level_margins(hierarchy, replace(chosen, split="even").budget(hierarchy))
     errors = None
     if stand_in is not None:
-        _, public = read_public_counts(stand_in, by=chosen.by, count=count, domain=cells)
+        _, public = read_public_counts(
+            stand_in, by=chosen.by, count=count, domain=hierarchy, loader=loader
+        )
         with progress(repetitions) as tell:
             errors = expected_errors(
                 hierarchy,

@@ -31,8 +31,10 @@ from countwise.release.promise import make_promise
 from countwise.release.run import release as make_release
 from countwise.release.streamed import Streamed
 from countwise.tables.cut import PIECE
+from countwise.tables.dialect import PLAIN
 from countwise.tables.engines import DEFAULT
 from countwise.tables.files import Rows, column_names, load
+from countwise.tables.layouts import Layout
 from countwise.tables.reading import NO_DOMAIN, read_counts
 from countwise.tables.tabulate import counted_rows, tabulate
 
@@ -68,6 +70,13 @@ def release(
     ] = False,
     layout: options.LayoutName = "long",
     total_code: options.TotalCode = None,
+    no_totals: options.NoTotals = False,
+    sum_duplicates: options.SumDuplicates = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    thousands: options.Thousands = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
     person: options.Person = None,
     outside: options.Outside = None,
     engine: options.Engine = DEFAULT,
@@ -109,6 +118,7 @@ def release(
     Large tables are released in pieces; run the same command again to finish a stopped run.
     """
     plan = options.with_zeros_of(domain, options.make_plan(plan_file, locals()))
+    reading = options.make_reading(locals())
     refuse_existing(folder, overwrite=overwrite)
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
     if table is not None:
@@ -119,9 +129,10 @@ def release(
     if table is not None:
         if domain is None and not cells_are_public:
             raise TableError(NO_DOMAIN)
-        loader = options.make_layout(layout, total_code, domain=domain, by=plan.by)
-        plain = layout == "long" and loader.domain is None  # else levels may come from codes
-        refuse_unreadable(table, count, domain, plan, plain=plain)
+        loader = options.make_layout(
+            layout, total_code, domain=domain, by=plan.by, no_totals=no_totals, reading=reading
+        )
+        refuse_unreadable(table, count, domain, plan, loader)
     source = large_source(
         plan,
         table,
@@ -130,7 +141,9 @@ def release(
         domain=domain,
         engine=engine,
         piece=piece,
-        plain=layout == "long" and total_code is None and (domain is not None or cells_are_public),
+        no_totals=no_totals,
+        plain=(layout, total_code, reading, sum_duplicates) == ("long", None, PLAIN, False)
+        and (domain is not None or cells_are_public),
     )
     if source is not None:
         streamed = release_large(
@@ -148,7 +161,7 @@ def release(
         warn_about_rows(plan, records)
         return
     if table is None:
-        tabulation = plan_tabulation(plan, domain)
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals)
     with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")
@@ -162,6 +175,7 @@ def release(
                 domain=domain,
                 cells_are_public=cells_are_public,
                 loader=loader,
+                sum_duplicates=sum_duplicates,
             )
         refuse_infeasible(plan, confidential.hierarchy)
         run.drawing()
@@ -205,14 +219,17 @@ def with_rows(plan: Plan, table: Path, rows: int | None, plan_file: Path | None)
 
 
 def refuse_unreadable(
-    table: Path, count: str, domain: Path | None, plan: Plan, *, plain: bool
+    table: Path, count: str, domain: Path | None, plan: Plan, layout: Layout
 ) -> None:
     """What can be seen to be wrong without reading a row, before anything is charged."""
-    nothing = Rows(first=0, count=0)
-    if plain:
-        load(table, plan.by, [count], rows=nothing)
+    nothing, reading = Rows(first=0, count=0), layout.reading
+    if layout.kind == "long" and layout.domain is None:  # else levels may come from codes
+        load(table, plan.by, [count], rows=nothing, reading=reading)
     else:
-        column_names(table)
+        column_names(table, reading)
+    how = options.how_read(table, layout, plan.by)
+    if how:
+        err.print(f"{table}: read with {how}.", markup=False)
     if domain is not None and domain.suffix.lower() != ".toml":
         load(domain, plan.by, [], rows=nothing)
 

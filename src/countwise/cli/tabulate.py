@@ -41,6 +41,7 @@ def tabulate(
     person: options.Person = None,
     rows: options.Rows = None,
     outside: options.Outside = None,
+    no_totals: options.NoTotals = False,
     engine: options.Engine = DEFAULT,
     ledger: Annotated[
         str | None,
@@ -69,7 +70,12 @@ def tabulate(
     with progress(3) as tell:
         tell("reading the domain")
         tabulation = make_tabulation(
-            domain, options.names(by), person=person, rows=rows or 1, outside=outside or "refuse"
+            domain,
+            options.names(by),
+            person=person,
+            rows=rows or 1,
+            outside=outside or "refuse",
+            no_totals=no_totals,
         )
         tell("counting records")
         with whole(file, overwrite=overwrite) as partial:
@@ -111,18 +117,28 @@ def _loss(tabulation: Tabulation) -> Loss:
 
 
 def make_tabulation(
-    domain: Path | None, by: tuple[str, ...], *, person: str | None, rows: int, outside: str
+    domain: Path | None,
+    by: tuple[str, ...],
+    *,
+    person: str | None,
+    rows: int,
+    outside: str,
+    no_totals: bool = False,
 ) -> Tabulation:
     """How records are counted, from options."""
     if domain is None:
         raise TableError(NO_DOMAIN)
-    return Tabulation(
-        domain=read_domain_file(domain, by=by), person=person or None, rows=rows, outside=outside
-    )
+    found = read_domain_file(domain, by=by, no_totals=no_totals)
+    return Tabulation(domain=found, person=person or None, rows=rows, outside=outside)
 
 
-def plan_tabulation(plan: Plan, domain: Path | None) -> Tabulation:
+def plan_tabulation(plan: Plan, domain: Path | None, *, no_totals: bool = False) -> Tabulation:
     """How the records of a plan are counted."""
     return make_tabulation(
-        domain, plan.by, person=plan.person, rows=plan.rows, outside=plan.outside
+        domain,
+        plan.by,
+        person=plan.person,
+        rows=plan.rows,
+        outside=plan.outside,
+        no_totals=no_totals,
     )

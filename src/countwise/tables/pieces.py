@@ -44,10 +44,11 @@ class TablePieces:
     path: Path
     count: str
     cut: Cut
+    no_totals: bool = False
 
     def check(self) -> None:
         """Refuse a row without labels or a count, and counts that add up to too much."""
-        refuse_bad_rows(self.path, self.cut.by, self.count)
+        refuse_bad_rows(self.path, self.cut.by, self.count, no_totals=self.no_totals)
 
     def piece(self, i: int) -> Confidential:
         """The rows of a piece."""
@@ -70,10 +71,11 @@ class DomainPieces:
     domain: Path
     product: Domain | None
     cut: Cut
+    no_totals: bool = False
 
     def check(self) -> None:
         """Refuse a row without labels or a count, and counts that add up to too much."""
-        refuse_bad_rows(self.path, self.cut.by, self.count)
+        refuse_bad_rows(self.path, self.cut.by, self.count, no_totals=self.no_totals)
 
     def piece(self, i: int) -> Confidential:
         """The cells of a piece, and the rows of the table that lie within it."""

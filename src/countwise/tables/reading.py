@@ -1,4 +1,4 @@
-"""Tables of counts and lists of cells from CSV and Parquet files.
+"""Tables of counts and lists of cells from files and data frames.
 
 Every refusal names the file, the row as an editor shows it, and a column that was asked for. None
 shows a count or a label: in a faulty file what stands for a label can be a count.
@@ -14,9 +14,12 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
-from countwise.tables.files import Loader, Source, load
+from countwise.tables.files import ROW, Loader, Source, load, name_of, without_blank
+from countwise.tables.frames import as_table
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
-from countwise.tables.rowchecks import refuse_bad_labels, whole_numbers
+from countwise.tables.labels import refuse_totals_of_domain
+from countwise.tables.layouts import Layout
+from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels, whole_numbers
 
 NO_DOMAIN = (
     "the list of cells must be public, because a cell that appears only when someone is in it "
@@ -24,71 +27,125 @@ NO_DOMAIN = (
     "--cells-are-public that the rows of the table are that list (empty cells included, as zeros)."
 )
 
+TWICE = (
+    "Every cell must have one row. To fix, name every column that tells cells apart with --by, or "
+    "add rows of one cell up with --sum-duplicates."
+)
+SUM = "countwise sum"
+
 
 class PublicCellsWarning(UserWarning):
     """The rows of a table were taken as the public list of cells without saying so."""
 
 
 def read_counts(
-    path: str | Path,
+    table: object,
     *,
     by: Sequence[str],
     count: str,
     domain: str | Path | None = None,
     cells_are_public: bool | None = None,
     loader: Loader | None = None,
+    sum_duplicates: bool = False,
 ) -> Confidential:
     """The confidential table in a file: one row a cell, level columns outer to inner, a count.
 
-    The cells are those of the public `domain` file; cells without a row are zeros. Without a
-    domain the rows of the table are the cells, which is right only when that list is public:
-    say so with `cells_are_public=True`. A `loader` reads files of another layout.
+    Files are CSV, Parquet, Arrow, workbooks, and those of Stata and SPSS, or many under a
+    pattern; data frames and Arrow tables are taken too. The cells are those of the public
+    `domain` file; cells without a row are zeros. Without a domain the rows of the table are the
+    cells, which is right only when that list is public: say so with `cells_are_public=True`. A
+    `loader` such as `Layout` reads other layouts and is told what can not be seen of a file.
     """
+    given = as_table(table)
     if domain is None and cells_are_public is False:
         raise TableError(NO_DOMAIN)
     if domain is None and cells_are_public is None:
         warnings.warn(
-            f"the rows of {path} are taken as the public list of cells. Say so with "
+            f"the rows of {name_of(given)} are taken as the public list of cells. Say so with "
             "cells_are_public=True, or give the list with domain=…",
             PublicCellsWarning,
             stacklevel=2,
         )
-    return Confidential(*read_public_counts(path, by=by, count=count, domain=domain, loader=loader))
+    return Confidential(
+        *read_public_counts(
+            given, by=by, count=count, domain=domain, loader=loader, sum_duplicates=sum_duplicates
+        )
+    )
 
 
 def read_public_counts(
-    path: str | Path,
+    table: object,
     *,
     by: Sequence[str],
     count: str,
-    domain: str | Path | None = None,
+    domain: str | Path | Hierarchy | None = None,
     loader: Loader | None = None,
+    sum_duplicates: bool = False,
 ) -> tuple[Hierarchy, IntArray]:
-    """Counts that need no protection, such as a public stand-in: the cells and their counts."""
+    """Counts that need no protection, such as a public stand-in: the cells and their counts.
+
+    A `domain` that was read already is its cells.
+    """
     by = listed(by)
     check_level_names(by)
     if count in by:
         raise TableError(f"column {count!r} can not be a level and the count.")
-    source = load(Path(path), by, [count]) if loader is None else loader(Path(path), by, count)
+    loader = Layout() if loader is None else loader
+    source = loader(as_table(table), by, count)
     refuse_bad_labels(source, by)
     counts = whole_numbers(source, count, least=0)
+    if sum_duplicates:
+        source, counts = _summed(source, counts, by)
+    _refuse_alike(source, by, shown=domain is None)
+    if isinstance(domain, Hierarchy):
+        return domain, placed(source, counts, domain)
     if domain is not None:
-        hierarchy = read_domain(domain, by=by)
+        said = loader if isinstance(loader, Layout) else Layout()
+        like = Layout(totals=said.totals, no_totals=said.no_totals)
+        hierarchy = read_domain(domain, by=by, layout=like)
         return hierarchy, placed(source, counts, hierarchy, domain=Path(domain))
     hierarchy, order = unique_cells(source, by)
     return hierarchy, counts[order]
 
 
-def read_domain(path: str | Path, *, by: Sequence[str]) -> Hierarchy:
-    """The public cells: one row each, level columns outer to inner, or a domain in TOML."""
-    by = listed(by)
+def _summed(source: Source, counts: IntArray, by: Sequence[str]) -> tuple[Source, IntArray]:
+    """One row a cell, with the sum of the rows that have its labels."""
+    rows = source.frame.select(by).with_row_index(ROW)
+    rows = rows.with_columns(pl.Series(SUM, counts), pl.col(ROW).cast(pl.Int64))
+    cells = rows.group_by(by, maintain_order=True).agg(pl.col(ROW).first(), pl.col(SUM).sum())
+    return source.kept(cells[ROW].to_numpy()), cells[SUM].to_numpy()
+
+
+def _refuse_alike(source: Source, by: Sequence[str], *, shown: bool) -> None:
+    """Refuse labels that differ in capitals or spaces only; those of public cells are shown."""
+    refuse_alike(source.path, _labels(source, by), shown=shown)
+
+
+def _labels(source: Source, by: Sequence[str]) -> dict[str, pl.Series]:
+    return {name: source.frame[name].unique().cast(pl.String) for name in by}
+
+
+def read_domain(
+    path: str | Path, *, by: Sequence[str], count: str = "", layout: Layout | None = None
+) -> Hierarchy:
+    """The public cells: one row each, level columns outer to inner, or a domain in TOML.
+
+    A table of another `layout` is a list of its cells too; its counts are not looked at.
+    """
+    by, path, layout = listed(by), Path(path), layout or Layout()
     check_level_names(by)
-    if Path(path).suffix.lower() == ".toml":
+    if path.suffix.lower() == ".toml":
         from countwise.tables.domainfile import read_domain_file
 
-        return read_domain_file(path, by=by).hierarchy
-    source = load(Path(path), by, [])
-    refuse_bad_labels(source, by)
+        return read_domain_file(path, by=by, no_totals=layout.no_totals).hierarchy
+    if layout.plain:
+        source = without_blank(load(path, by, []))
+        refuse_bad_labels(source, by)
+        if not layout.no_totals:
+            refuse_totals_of_domain(_labels(source, by), where=str(path))
+    else:
+        source = layout.cells(path, by, count)
+    _refuse_alike(source, by, shown=True)
     return unique_cells(source, by)[0]
 
 
@@ -100,13 +157,14 @@ def unique_cells(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray
     if len(twin):
         first, second = sorted((int(order[twin[0]]), int(order[twin[0] + 1])))
         raise TableError(
-            f"{source.where(second)}: duplicate of the cell in {source.place(first)}. Every cell "
-            "must have one row."
+            f"{source.where(second)}: duplicate of the cell in {source.place(first)}. {TWICE}"
         )
     return hierarchy, order
 
 
-def placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path) -> IntArray:
+def placed(
+    source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path | None = None
+) -> IntArray:
     """The counts of a domain's cells; those without a row are zeros."""
     by = list(hierarchy.by)
     listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")
@@ -114,18 +172,18 @@ def placed(source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Pa
     place = labels.join(listed, on=by, how="left", maintain_order="left")["cell"]
     outside = place.is_null()
     if outside.any():
-        row = int(outside.arg_max() or 0)
+        row, named = int(outside.arg_max() or 0), "" if domain is None else f" {domain}"
         raise TableError(
-            f"{source.where(row)}: this cell is not in the domain {domain}. "
-            "To fix, add it to the public list of cells or correct its labels."
+            f"{source.where(row)}: this cell is not in the domain{named}. "
+            "To fix, correct its labels, or leave the row out. The list of cells must stay what "
+            "was public before anyone looked at the table."
         )
     again = ~place.is_first_distinct()
     if again.any():
         row = int(again.arg_max() or 0)
         first = int((place == place[row]).arg_max() or 0)
         raise TableError(
-            f"{source.where(row)}: duplicate of the cell in {source.place(first)}. Every cell must "
-            "have one row."
+            f"{source.where(row)}: duplicate of the cell in {source.place(first)}. {TWICE}"
         )
     cells = np.zeros(hierarchy.cells, dtype=np.int64)
     cells[place.to_numpy()] = counts
