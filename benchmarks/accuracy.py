@@ -27,9 +27,9 @@ from accuracy_page import as_page
 from accuracy_tables import Row, Table, known_rows
 from competitors import competitors
 from countwise.adjust.auto import adjusted
-from countwise.privacy.measurements import Measurements
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
+from countwise.tables.measurements import Measurements
 from pooling import pooled
 from range_coverage import judged
 from untuned_tables import untuned_rows

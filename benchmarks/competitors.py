@@ -15,7 +15,7 @@ import osqp
 from scipy import sparse
 
 from countwise.adjust.mode import Mode
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 from families import nearest, owners, rounded, sums
 from negative_binomial import negative_binomial
 from shrinkage import from_the_root, james_stein, normal_bayes

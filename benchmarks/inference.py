@@ -18,14 +18,14 @@ import numpy as np
 import countwise as cw
 from countwise.arrays import FloatArray
 from countwise.inference.diagnostics import effective_size
-from countwise.inference.gibbs import run
-from countwise.inference.published import Published, making
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.noise import same_noise
+from countwise.noise.laws import Geometric
+from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Uniform
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 from countwise.tables.reading import read_public_counts
+from countwise.withheld.counts_only import Published, making
+from countwise.withheld.gibbs import run
 
 NORTH_CAROLINA = Path(__file__).parents[2] / "shared/data/nc_tracts_2020.csv"
 ONE = Geometric(scale=Fraction(1))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 from families import nearest, owners, rounded, sums
 from whole_tree import down, from_below
 

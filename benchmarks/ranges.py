@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.free import ByNormal, free_laws
+from countwise.noise.laws import Geometric
+from countwise.sumproduct.prior_free_laws import ByNormal, free_laws
 from countwise.sumproduct.summaries import summarise
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.measurements import Measurements
 
 SIZES = ((0, 0), (1, 9), (10, 99), (100, 10**18))
 

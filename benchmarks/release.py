@@ -26,8 +26,8 @@ import polars as pl
 from scipy import sparse
 
 from countwise.kernels.apportion import apportion, random_ranks
-from countwise.privacy.laws import Geometric
-from countwise.privacy.sampling import sample
+from countwise.noise.laws import Geometric
+from countwise.noise.sampling import sample
 
 Row = dict[str, object]
 

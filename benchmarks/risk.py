@@ -22,12 +22,12 @@ from numba import njit
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.arrays import FloatArray
 from countwise.kernels.segmentation import segment, segment_by_table
-from countwise.privacy.laws import Geometric, Laplace
-from countwise.risk.certificate import certify
-from countwise.risk.claims import Claim
+from countwise.noise.laws import Geometric, Laplace
+from countwise.risk.claim_proof import certify
 from countwise.risk.closed import laplace_risk, risk
-from countwise.risk.draws import simulate_estimators
+from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.integration import integrate
+from countwise.risk.monte_carlo import simulate_estimators
 from countwise.risk.search import search_grid
 
 ONE = Laplace(scale=Fraction(1))
@@ -169,7 +169,8 @@ def certificates() -> dict[str, Any]:
     """Verdicts on all ordered pairs."""
     start = time.perf_counter()
     found: dict[str, Any] = {
-        f"{a} <= {b}": certify(Claim(left=a, right=b)).answer for a, b in permutations(FOUR, 2)
+        f"{a} <= {b}": certify(EstimatorClaim(left=a, right=b)).answer
+        for a, b in permutations(FOUR, 2)
     }
     return found | {"all pairs, s": time.perf_counter() - start}
 

@@ -25,9 +25,9 @@ from typing import Any
 import httpx
 import numpy as np
 
-from countwise.privacy.chain import check
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.storage import open_engine
+from countwise.ledger.chain import check
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.storage import open_engine
 
 VIEWS = ("/api/v1/jobs?limit=20", "/api/v1/datasets", "/api/v1/budget", "/")
 ASK = {

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 from families import nearest, owners, rounded, sums
 from whole_tree import from_below
 

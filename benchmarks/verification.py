@@ -24,11 +24,11 @@ from countwise.verification.answer import answer
 from countwise.verification.design import design
 from countwise.verification.fits import fit
 from countwise.verification.formula import parse_model
-from countwise.verification.gibbs import coefficient_table, table_draws
 from countwise.verification.planner import Setting, power, synthetic_power
-from countwise.verification.posterior import Posterior
+from countwise.verification.proportion_posterior import ProportionPosterior
 from countwise.verification.question import Question
 from countwise.verification.records import read_records
+from countwise.verification.reference_samplers import coefficient_table, table_draws
 from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
 from countwise.verification.verify import verify
@@ -42,7 +42,7 @@ def posterior_against_gibbs(rng):
     given = {"partitions": 50, "epsilon": Fraction(1), "alpha": np.ones(3)}
 
     def closed():
-        Posterior(noisy=noisy, **given).share([0], [0, 1]).summary()
+        ProportionPosterior(noisy=noisy, **given).share([0], [0, 1]).summary()
 
     def sampled():
         draws = table_draws(noisy, rng=rng, **given)
@@ -73,7 +73,7 @@ def posterior_costs():
                 given = {"partitions": size, "epsilon": epsilon, "alpha": np.ones(kinds)}
 
                 def closed(noisy=noisy, given=given, kinds=kinds):
-                    Posterior(noisy=noisy, **given).share([0], range(kinds - 1)).summary()
+                    ProportionPosterior(noisy=noisy, **given).share([0], range(kinds - 1)).summary()
 
                 found.append(
                     {

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 from families import nearest, owners, rounded, running, sums
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from countwise.arrays import FloatArray
-from countwise.privacy.laws import Geometric
+from countwise.noise.laws import Geometric
 
 HERE = Path(__file__).with_name("pictures")
 INK, SOFT, LINE, MARK, PALE = "#1b2330", "#545f6e", "#d8dde4", "#1f5fbf", "#c9dbf5"

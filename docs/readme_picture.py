@@ -13,8 +13,8 @@ from playwright.sync_api import sync_playwright
 import countwise as cw
 from countwise.examples import BY, COUNT, clinics
 from countwise.pages.page import environment
-from countwise.reports.posterior import pictures
-from countwise.reports.release import level_chart
+from countwise.reports.posterior_page import pictures
+from countwise.reports.release_page import level_chart
 
 PICTURE = Path(__file__).with_name("pictures") / "readme.png"
 PAGE = """{% extends "base.html" %}{% block body %}

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 from countwise.errors import BudgetError
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.storage import open_engine
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.storage import open_engine
 
 ACCOUNTS = {"user": "ann", "dataset": "workers", "project": "pay"}
 

@@ -139,13 +139,13 @@ RELEASE = (
         ),
     ),
     *_mutants(
-        "privacy/sensitivity.py",
+        "noise/sensitivity.py",
         (*levels("geometric", THREE), *levels("gaussian", THREE)),
         ("rows of a person dropped", "        return (rows,)\n", "        return (1,)\n"),
         ("twice the rows of a person", "        return (rows,)\n", "        return (2 * rows,)\n"),
     ),
     *_mutants(
-        "privacy/sensitivity.py",
+        "noise/sensitivity.py",
         (*levels("geometric", OTHER, OTHER_THREE), *levels("gaussian", OTHER)),
         ("a replaced person moves half as far", "else (rows, rows)", "else (rows,)"),
         ("a replaced person moves twice as far", "else (rows, rows)", "else (rows, rows) * 2"),
@@ -153,7 +153,7 @@ RELEASE = (
         ("a replaced person leaves the total", "(rows - 1,) if", "(0,) if"),
     ),
     *_mutants(
-        "privacy/sensitivity.py",
+        "noise/sensitivity.py",
         levels("gaussian", THREE),
         ("lengths not squared", "sum(move**2 for", "sum(move for"),
         ("lengths doubled, then squared", "sum(move**2 for", "sum((2 * move)**2 for"),
@@ -205,7 +205,7 @@ RELEASE = (
         ),
     ),
     *_mutants(
-        "privacy/joint.py",
+        "noise/joint.py",
         JOINT,
         ("joint noise kept below, not up to", "np.abs(total) <= self", "np.abs(total) < self"),
         (
@@ -230,7 +230,7 @@ RELEASE = (
         ),
     ),
     *_mutants(
-        "privacy/opendp_backend.py",
+        "noise/opendp_backend.py",
         (
             *levels("geometric", ONE, backend="opendp"),
             *levels("gaussian", ONE, backend="opendp"),
@@ -243,7 +243,7 @@ RELEASE = (
         ),
     ),
     *_mutants(
-        "release/staging.py",
+        "release/checkpoints.py",
         PIECES,
         ("a second attempt overwrites", "os.link(partial, ", "shutil.copyfile(partial, "),
     ),
@@ -251,7 +251,7 @@ RELEASE = (
 
 SAMPLERS = (
     *_mutants(
-        "privacy/laws.py",
+        "noise/laws.py",
         (*levels("geometric", ONE), *levels("laplace", ONE), *levels("gaussian", ONE)),
         (
             "geometric law off by one",
@@ -270,7 +270,7 @@ SAMPLERS = (
         ),
     ),
     *_mutants(
-        "privacy/laws.py",
+        "noise/laws.py",
         ("tests/test_sampling.py::test_wide_noise_is_nothing_as_often_as_it_should_be",),
         (
             "upper half of the geometric law off by one",
@@ -279,7 +279,7 @@ SAMPLERS = (
         ),
     ),
     *_mutants(
-        "privacy/sampling.py",
+        "noise/sampling.py",
         SAMPLING,
         ("wide noise one short", "noise[moved] *= 1 + sample", "noise[moved] *= sample"),
         ("digits in the wrong base", "low + BASE * sample", "low + (BASE - 1) * sample"),
@@ -291,7 +291,7 @@ SAMPLERS = (
         ("digits not scaled down", "scale / BASE, size", "scale / (2 * BASE), size"),
     ),
     *_mutants(
-        "privacy/thresholds.py",
+        "noise/thresholds.py",
         SAMPLING,
         ("thresholds one too high", "return int(floor)", "return int(floor) + 1"),
         ("the upper half one too low", "_top(bits) - value for", "_top(bits) - 1 - value for"),
@@ -308,7 +308,7 @@ SAMPLERS = (
         ),
     ),
     *_mutants(
-        "privacy/entropy.py",
+        "noise/entropy.py",
         SAMPLING,
         (
             "one key for all blocks and all forks",
@@ -325,7 +325,7 @@ SAMPLERS = (
 
 ACCOUNTS = (
     *_mutants(
-        "privacy/zcdp.py",
+        "noise/zcdp.py",
         (
             "tests/test_plan.py::test_gaussian_losses_are_in_rho",
             "tests/test_plan.py::test_rho_in_epsilon_and_delta",
@@ -335,7 +335,7 @@ ACCOUNTS = (
         ("bound of half the ρ", "order * loss + log1p", "order * loss / 2 + log1p"),
     ),
     *_mutants(
-        "privacy/lossdistribution.py",
+        "noise/lossdistribution.py",
         LOSSES,
         (
             "losses rounded down",
@@ -420,7 +420,7 @@ RECORDS = (
 
 LEDGER = (
     *_mutants(
-        "privacy",
+        "ledger",
         ("tests/test_ledger.py::test_micro_rounds_up",),
         (
             "a charge rounded down",
@@ -429,7 +429,7 @@ LEDGER = (
         ),
     ),
     *_mutants(
-        "privacy",
+        "ledger",
         ("tests/test_ledger.py",),
         (
             "entries not chained",
@@ -438,7 +438,7 @@ LEDGER = (
         ),
     ),
     *_mutants(
-        "privacy/prices.py",
+        "ledger/prices.py",
         ("tests/test_prices.py",),
         (
             "who moves charged as who comes",
@@ -475,7 +475,7 @@ LATTICE = "law = Geometric(scale=2 / epsilon)"
 LAPLACE = "Laplace(scale=2 / epsilon), len"
 VERIFICATION = (
     *_mutants(
-        "verification/mechanisms.py",
+        "verification/outcome_noise.py",
         CLAIMS,
         ("lattice and binary noise at 1/ε", LATTICE, LATTICE.replace("2 /", "1 /")),
         ("lattice and binary noise at 4/ε", LATTICE, LATTICE.replace("2 /", "4 /")),

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 import uvicorn
 
 from countwise.examples.workers import workers
-from countwise.privacy.chain import Finding, check
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.storage import open_engine
+from countwise.ledger.chain import LedgerCheck, check
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.storage import open_engine
 from countwise.server import accounts, start, worker
 from countwise.server.accounts import ALLOWED, Actor
 from countwise.server.app import create_app
@@ -77,7 +77,7 @@ class Office:
             self.clock += seconds
         release_due(self.ledger, self.clock)
 
-    def finding(self) -> Finding:
+    def finding(self) -> LedgerCheck:
         with self.ledger.reading() as book:
             return check(book.all())
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.apportion import apportion_children
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise.laws import IntegerLaw
 
 
 def clipped_chances(law: IntegerLaw, tops: int, reach: int) -> FloatArray:

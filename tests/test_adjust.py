@@ -9,19 +9,19 @@ import pytest
 from cases import HARD_CASES, Case, flat, tree
 from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes
+from countwise.adjust.count_modes import posterior_modes
 from countwise.adjust.draw import MultinomialDraw, deal, draw_from_likelihood, posterior_draws
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells
 from countwise.adjust.leastsquares import LeastSquares
-from countwise.adjust.likelihood import posterior_modes
 from countwise.adjust.mode import Mode
-from countwise.adjust.topdown import share_among_children, task_bounds
+from countwise.adjust.tree_walk import share_among_children, task_bounds
 from countwise.errors import PlanError
 from countwise.kernels.apportion import last_ranks
-from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.noisesum import sum_of
-from countwise.privacy.sampling import sample
+from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
+from countwise.noise.noise_sums import sum_of
+from countwise.noise.sampling import sample
 from countwise.release.document import check_counts
+from countwise.tables.measurements import Measurements
 
 ONE = Geometric(scale=Fraction(1))
 

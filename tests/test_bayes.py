@@ -15,7 +15,7 @@ from cases import HARD_CASES, Case, flat, tree
 from countwise.adjust.auto import MOST_CELLS, Auto
 from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.cellprior import CellPrior, _left_out, resolved_blocks
-from countwise.adjust.fitted import PooledPrior, SharePrior
+from countwise.adjust.fitted_priors import PooledPrior, SharePrior
 from countwise.adjust.jamesstein import fit_evenness
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mixture import maximise
@@ -31,13 +31,13 @@ from countwise.adjust.shareprior import (
 )
 from countwise.errors import InputError, PlanError, ReleaseError
 from countwise.inference.routes import infer_measurements
-from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sampling import sample
+from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
+from countwise.noise.sampling import sample
 from countwise.release.document import check_counts, read_release
 from countwise.reproduce.scenarios import scenario_1, scenario_4_counts
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.measurements import Measurements
 from test_adjust import measured
 from test_leastsquares import squared_error
 

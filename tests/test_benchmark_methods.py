@@ -15,10 +15,10 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 from accuracy_page import as_page, ratio
 from accuracy_tables import known_rows
 from competitors import competitors, webster
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
+from countwise.noise.laws import Geometric
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.measurements import Measurements
 from families import nearest, rounded, sums
 from negative_binomial import Belief, posterior
 from pooling import pooled

@@ -13,10 +13,10 @@ from scipy.stats import binom
 from cases import flat, tree
 from countwise.arrays import IntArray
 from countwise.errors import PlanError, TableError
-from countwise.privacy import sampling
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise import sampling
+from countwise.noise.laws import IntegerLaw
 from countwise.release import measure as boundary
-from countwise.release.blackbox import Finding, choose_event, prove_loss
+from countwise.release.blackbox import ProvenLoss, choose_event, prove_loss
 from countwise.release.neighbours import distance, given_pair, widest_pair
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
@@ -38,7 +38,7 @@ CONFIGURATIONS = [kind | people for kind in KINDS for people in PEOPLE]
 RUNS = {"joint": 8_000}
 
 
-def tried(plan: Plan, runs: int | None = None, **more: Any) -> Finding:
+def tried(plan: Plan, runs: int | None = None, **more: Any) -> ProvenLoss:
     hierarchy = flat(2)
     budget = plan.budget(hierarchy)
     pair = widest_pair(hierarchy, plan, budget)

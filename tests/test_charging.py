@@ -21,14 +21,14 @@ from countwise.cli import app
 from countwise.cli.charging import payment
 from countwise.errors import BudgetError, InputError, LedgerError, PlanError
 from countwise.examples.workers import workers
-from countwise.privacy.chain import Finding, check
-from countwise.privacy.ledger import Balance, Entry, Ledger
-from countwise.privacy.prices import Terms, read_loss
-from countwise.privacy.storage import open_engine, writing
+from countwise.ledger.chain import LedgerCheck, check
+from countwise.ledger.ledger import Balance, Entry, Ledger
+from countwise.ledger.prices import Terms, read_loss
+from countwise.ledger.storage import open_engine, writing
 from countwise.release.folder import place
-from countwise.release.losses import is_plan_of, loss_of
-from countwise.release.stages import Work
-from countwise.server.schema import is_current, settings
+from countwise.release.piece_tasks import TaskContext
+from countwise.release.plan_loss import is_plan_of, loss_of
+from countwise.server.database_versions import is_current, settings
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fetch_arrow_table:DeprecationWarning"  # Ibis 12 on DuckDB 2
@@ -70,7 +70,7 @@ class Account:
     def balance(self) -> Balance:
         return self._look(lambda book: book.balance("dataset", "people"))
 
-    def finding(self) -> Finding:
+    def finding(self) -> LedgerCheck:
         return self._look(lambda book: check(book.all()))
 
     def _look(self, what: Callable[[Any], Any]) -> Any:
@@ -318,15 +318,15 @@ def test_in_pieces_no_noise_is_drawn_for_a_table_that_is_refused(
     here.grant("--epsilon", 1)
     large(here.folder, wrong=True)
     measured: list[int] = []
-    real = Work.measure
+    real = TaskContext.measure
 
-    def noted(work: Work, table: Any, piece: int) -> bytes:
+    def noted(work: TaskContext, table: Any, piece: int) -> bytes:
         assert work.staging.drawn
         assert here.balance().spent == 1_000_000
         measured.append(piece)
         return real(work, table, piece)
 
-    monkeypatch.setattr(Work, "measure", noted)
+    monkeypatch.setattr(TaskContext, "measure", noted)
     with pytest.raises(InputError, match="negative") as refusal:
         release_large(here)
     assert "no noise was drawn" in refusal.value.__notes__[0]
@@ -344,15 +344,15 @@ def test_in_pieces_what_is_refused_after_noise_stays_spent(
     """A table that changes between checking and measuring: nothing is returned or kept."""
     here.grant("--epsilon", 2)
     large(here.folder, wrong=False)
-    real = Work.measure
+    real = TaskContext.measure
 
-    def changed(work: Work, table: Any, piece: int) -> bytes:
+    def changed(work: TaskContext, table: Any, piece: int) -> bytes:
         if piece == 7:
             raise InputError("the last row changed.")
         return real(work, table, piece)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "measure", changed)
+        patch.setattr(TaskContext, "measure", changed)
         with pytest.raises(InputError, match="the last row changed") as refusal:
             release_large(here)
     assert refusal.value.__notes__ == [
@@ -371,7 +371,7 @@ def test_a_run_that_is_gone_on_with_is_paid_once(
     here.grant("--epsilon", 1)
     large(here.folder, wrong=False)
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "adjust_top", lambda _: 1 / 0)
+        patch.setattr(TaskContext, "adjust_top", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             release_large(here)
     assert (place(here.folder / "rel") / "run.json").stat().st_mode & 0o777 == 0o600

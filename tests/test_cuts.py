@@ -10,6 +10,7 @@ import pytest
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels import coupled
+from countwise.kernels.coupled_mixture import Mixture, StepLayout, mixture, mixture_draws_given
 from countwise.kernels.cuts import (
     UNBOUNDED,
     Cuts,
@@ -17,7 +18,6 @@ from countwise.kernels.cuts import (
     is_equal_split,
     windows,
 )
-from countwise.kernels.mixture import Layout, Mixture, mixture, mixture_draws_given
 
 
 def apportion(v: tuple[int, ...], m: int, rank: IntArray) -> tuple[int, ...]:
@@ -133,8 +133,8 @@ class Posed(NamedTuple):
     coupling_low: int
 
     @property
-    def layout(self) -> Layout:
-        return Layout(self.offsets, self.lows, self.cuts.changed, self.cuts.bounds)
+    def layout(self) -> StepLayout:
+        return StepLayout(self.offsets, self.lows, self.cuts.changed, self.cuts.bounds)
 
     @property
     def offsets(self) -> IntArray:

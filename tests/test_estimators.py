@@ -11,13 +11,13 @@ from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.arrays import FloatArray
 from countwise.errors import PlanError
 from countwise.kernels.segmentation import run_means, segment_by_table
-from countwise.privacy.laws import Exact, Geometric, Laplace
-from countwise.privacy.measurements import Measurements
+from countwise.noise.laws import Exact, Geometric, Laplace
 from countwise.release.document import check_counts
 from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import build
+from countwise.tables.measurements import Measurements
 
 LAW = Laplace(scale=Fraction(1))
 HARD = {

@@ -6,7 +6,7 @@ import pytest
 import countwise as cw
 from cases import flat, tree
 from countwise.errors import PlanError
-from countwise.privacy import opendp_backend
+from countwise.noise import opendp_backend
 from countwise.release import feasible, run
 from countwise.release.feasible import refuse_infeasible
 from countwise.tables.confidential import Confidential

@@ -8,9 +8,9 @@ import pytest
 from cases import flat, tree
 from countwise.errors import InputError
 from countwise.inference.routes import infer_measurements
-from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw
-from countwise.privacy.measurements import Measurements
+from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw
 from countwise.sumproduct.priors import Compositions, Prior, Shares, Uniform
+from countwise.tables.measurements import Measurements
 
 
 def measured(law: IntegerLaw, total: int, cells: list[int]) -> Measurements:

@@ -14,8 +14,8 @@ import pytest
 
 from cases import flat
 from countwise.inference.routes import infer_measurements
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
+from countwise.noise.laws import Geometric
+from countwise.tables.measurements import Measurements
 from worlds import PRIOR, ROUTES, SETTINGS, SPARSE_WORLDS, WORLDS, coverage, simulate
 
 

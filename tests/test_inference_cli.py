@@ -14,7 +14,7 @@ from cases import tree
 from countwise.cli import app
 from countwise.errors import CountwiseError
 from countwise.release.run import release
-from countwise.reports.posterior import posterior_page
+from countwise.reports.posterior_page import posterior_page
 from countwise.tables.confidential import Confidential
 
 PAPER = "infer --counts 250,357 --total 607 --epsilon 1 --total-epsilon 1 --adjust mode --ties last"

@@ -9,13 +9,13 @@ from scipy.special import gammaln, xlogy
 import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
-from countwise.inference.dealt import Dealt, quadrature
-from countwise.inference.sampled import Sampled
-from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw
+from countwise.inference.sampled_posterior import Sampled
+from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw
 from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Uniform
 from countwise.sumproduct.tree import solve
+from countwise.withheld.draw_likelihood import Dealt, quadrature
 from posteriors import clipped_chances, sum_grid
 
 

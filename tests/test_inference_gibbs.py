@@ -8,14 +8,14 @@ import pytest
 
 import countwise as cw
 from cases import tree
-from countwise.adjust.likelihood import posterior_modes
+from countwise.adjust.count_modes import posterior_modes
 from countwise.errors import InputError
 from countwise.inference.diagnostics import effective_size, split_rhat
-from countwise.inference.sampled import Sampled
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.noisesum import sum_of
+from countwise.inference.sampled_posterior import Sampled
+from countwise.noise.laws import Geometric
+from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.priors import Uniform
+from countwise.tables.measurements import Measurements
 from posteriors import leads_to
 
 
@@ -103,7 +103,7 @@ def test_a_sampler_needs_a_generator() -> None:
 
 
 def test_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("countwise.inference.published.COSTLIEST", 10.0)
+    monkeypatch.setattr("countwise.withheld.counts_only.COSTLIEST", 10.0)
     post = cw.infer_counts([2, 3], epsilon=1, total_epsilon=1, rng=np.random.default_rng(1))
     assert isinstance(post, Sampled)
     assert "would take minutes" in post.route

@@ -7,11 +7,11 @@ import pytest
 
 from cases import flat, tree
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.climbing import climbed
 from countwise.inference.combinations import joint_of
-from countwise.inference.computed import Computed
-from countwise.kernels.combinations import combination_logs
-from countwise.kernels.mixture import Layout
+from countwise.inference.exact_posterior import Computed
+from countwise.inference.local_search import climbed
+from countwise.kernels.combination_weights import combination_logs
+from countwise.kernels.coupled_mixture import StepLayout
 from worlds import posterior, simulate
 
 
@@ -40,7 +40,7 @@ def test_the_weight_of_combinations_is_that_of_its_twin() -> None:
         lows = rng.integers(0, 4, len(components))
         offsets = np.concatenate([[0], np.cumsum([len(each) for each in pieces])])
         rows = rng.integers(0, 9, (200, size))
-        layout = Layout(offsets, lows, components, bounds)
+        layout = StepLayout(offsets, lows, components, bounds)
         found = combination_logs(rows, np.concatenate(pieces), layout)
         expected = combination_weights(rows, pieces, lows, components, bounds)
         assert expected.any()

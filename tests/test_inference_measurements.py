@@ -13,12 +13,11 @@ import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.measurements import Measurements
+from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
 from countwise.release.run import release
 from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.measured import Measured, measured
-from countwise.sumproduct.noise import mixed_noise
+from countwise.sumproduct.measured_nodes import Measured, measured
+from countwise.sumproduct.node_noise import mixed_noise
 from countwise.sumproduct.priors import (
     Compositions,
     NegativeBinomial,
@@ -30,6 +29,7 @@ from countwise.sumproduct.priors import (
 )
 from countwise.sumproduct.tree import Family, solve
 from countwise.tables.confidential import Confidential
+from countwise.tables.measurements import Measurements
 from countwise.tables.reading import read_public_counts
 from needs import needs
 from posteriors import sum_grid

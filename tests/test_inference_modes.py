@@ -9,19 +9,19 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
-from countwise.inference.apportioned import Apportioned
-from countwise.inference.computed import Computed
-from countwise.inference.printed import infer_counts
-from countwise.inference.published import Published
+from countwise.inference.exact_posterior import Computed
+from countwise.inference.paper_tables import infer_counts
 from countwise.inference.routes import infer_published
-from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, RoundedLaplace
+from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, RoundedLaplace
 from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.noise import same_noise
+from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Poisson, Uniform
 from countwise.sumproduct.tree import solve
 from countwise.tables.confidential import Confidential
+from countwise.withheld.counts_only import Published
+from countwise.withheld.mode_likelihood import Apportioned
 from posteriors import clipped_chances, mode_likelihood, sum_grid
 
 TABLE_3 = [0.214, 0.128, 0.079, 0.079, 0.065, 0.047, 0.047, 0.029, 0.029, 0.027]

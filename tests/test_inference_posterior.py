@@ -11,12 +11,12 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
-from countwise.inference.computed import Computed
+from countwise.inference.exact_posterior import Computed
 from countwise.inference.posterior import Posterior
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.laws import Laws, from_logs
+from countwise.noise.laws import Geometric
+from countwise.sumproduct.count_laws import Laws, from_logs
 from countwise.sumproduct.summaries import Law, summarise
+from countwise.tables.measurements import Measurements
 
 LAW = Geometric(scale=Fraction(1))
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from countwise.arrays import FloatArray
-from countwise.inference.printed import infer_counts
-from countwise.privacy.laws import Geometric
+from countwise.inference.paper_tables import infer_counts
+from countwise.noise.laws import Geometric
 from countwise.sumproduct.evidence import redrawn
 from countwise.sumproduct.priors import NegativeBinomial, Pmf, Prior
 

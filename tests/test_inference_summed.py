@@ -9,19 +9,19 @@ import pytest
 
 import countwise as cw
 from cases import tree
-from countwise.adjust.likelihood import posterior_modes
+from countwise.adjust.count_modes import posterior_modes
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference import pairing
 from countwise.inference.combinations import Siblings
-from countwise.inference.computed import Computed
+from countwise.inference.exact_posterior import Computed
 from countwise.inference.posterior import Posterior
-from countwise.inference.published import Published
 from countwise.inference.routes import infer_published
-from countwise.inference.summed import FAR, Summed, noisy_totals
-from countwise.privacy.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.noisesum import sum_of
-from countwise.sumproduct.noise import same_noise
+from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
+from countwise.noise.noise_sums import sum_of
+from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Uniform
+from countwise.withheld import summed_root
+from countwise.withheld.counts_only import Published
+from countwise.withheld.summed_total import FAR, Summed, noisy_totals
 from posteriors import leads_to, mode_likelihood, sum_grid
 
 
@@ -119,8 +119,8 @@ def test_posterior_is_that_of_brute_force(
     part, root = law(scale=1 / Fraction(epsilon)), law(scale=1 / Fraction(total_epsilon))
     reach = int(30 / float(epsilon)) + 2
     joint = summed_likelihood(k, rank, [part] * size, root, tops=tops, reach=reach)
-    for few in (pairing.FEW, 0):
-        monkeypatch.setattr(pairing, "FEW", few)
+    for few in (summed_root.FEW, 0):
+        monkeypatch.setattr(summed_root, "FEW", few)
         post = cw.infer_counts(
             k,
             epsilon=epsilon,
@@ -145,7 +145,7 @@ def test_transforms_give_what_packed_pairs_do(
     k = [7, 0, 12, 3, 1, 30]
     found = []
     for few in (10**12, 0):
-        monkeypatch.setattr(pairing, "FEW", few)
+        monkeypatch.setattr(summed_root, "FEW", few)
         post = cw.infer_counts(
             k,
             epsilon=1,
@@ -323,8 +323,8 @@ def test_components_may_have_different_noise(
     root = law(scale=1 / Fraction(total_epsilon))
     reach = int(30 / min(map(float, epsilon))) + 2
     joint = summed_likelihood(k, rank, parts, root, tops=tops, reach=reach)
-    for few in (pairing.FEW, 0):
-        monkeypatch.setattr(pairing, "FEW", few)
+    for few in (summed_root.FEW, 0):
+        monkeypatch.setattr(summed_root, "FEW", few)
         post = cw.infer_counts(
             k,
             epsilon=epsilon,

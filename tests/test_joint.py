@@ -12,12 +12,12 @@ from scipy.stats import chisquare
 import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
 from countwise.errors import PlanError
-from countwise.privacy import joint
-from countwise.privacy.joint import joint_noise, spans
-from countwise.privacy.laws import Exact, Geometric, IntegerLaw
-from countwise.privacy.sampling import sample, sample_magnitude
+from countwise.noise import joint
+from countwise.noise.joint import joint_noise, spans
+from countwise.noise.laws import Exact, Geometric, IntegerLaw
+from countwise.noise.sampling import sample, sample_magnitude
 from countwise.release.document import check_counts
-from countwise.sumproduct.jointnoise import joint_law
+from countwise.sumproduct.joint_noise_law import joint_law
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy
 from test_cli import run
@@ -27,7 +27,10 @@ ONE = Geometric(scale=Fraction(1))
 
 def draws(hierarchy: Hierarchy, laws: tuple[IntegerLaw, ...], size: int) -> list[tuple]:
     return [
-        joint_noise(hierarchy, laws, sample=sample, magnitude=sample_magnitude) for _ in range(size)
+        hierarchy.sums(
+            joint_noise(hierarchy.offsets, laws, sample=sample, magnitude=sample_magnitude)
+        )
+        for _ in range(size)
     ]
 
 

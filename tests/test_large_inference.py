@@ -12,8 +12,8 @@ import pytest
 
 import countwise as cw
 from countwise.errors import InputError, ReleaseError
-from countwise.inference.bypieces import infer_by_pieces
-from countwise.release.published import read_large_release
+from countwise.inference.subtree_posteriors import infer_by_pieces
+from countwise.release.large_release import read_large_release
 from countwise.sumproduct.priors import read_prior
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import build

@@ -20,18 +20,18 @@ import pytest
 import countwise as cw
 from countwise.adjust.piecewise import PIECEWISE, Piece, by_pieces
 from countwise.errors import InputError, PlanError, TableError
-from countwise.privacy.measurements import Measurements
-from countwise.release import streamed
+from countwise.release import piecewise_release
+from countwise.release.checkpoints import Staging
+from countwise.release.count_sources import record_source, table_source
 from countwise.release.document import read_release
 from countwise.release.folder import place
-from countwise.release.sources import record_source, table_source
-from countwise.release.stages import TOP, Work
-from countwise.release.staging import Staging
-from countwise.release.streamed import Streamed, method_by_pieces, release_by_pieces
-from countwise.sumproduct.free import ByNormal
+from countwise.release.piece_tasks import TOP, TaskContext
+from countwise.release.piecewise_release import Streamed, method_by_pieces, release_by_pieces
+from countwise.sumproduct.prior_free_laws import ByNormal
 from countwise.tables.cut import Cut, cut_domain, cut_file, gathered
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.hierarchy import build
+from countwise.tables.measurements import Measurements
 from countwise.tables.tabulate import Tabulation, tabulate
 
 pytestmark = pytest.mark.filterwarnings(
@@ -259,7 +259,7 @@ def test_what_can_be_seen_to_be_wrong_is_refused_before_noise_is_drawn(
     def drawn(*_: object) -> bytes:
         raise AssertionError("a piece was measured")
 
-    monkeypatch.setattr(Work, "measure", drawn)
+    monkeypatch.setattr(TaskContext, "measure", drawn)
     change, message = UNFIT[name]
     path = written(tmp_path, change(frame()))
     with pytest.raises(TableError, match=message) as refusal:
@@ -390,7 +390,7 @@ def test_a_killed_run_goes_on_and_draws_no_noise_twice(tmp_path: Path) -> None:
 def stopped(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
     """A run that fails when it begins to adjust."""
     with monkeypatch.context() as patch:
-        patch.setattr(streamed, "_adjust", lambda *_: 1 / 0)
+        patch.setattr(piecewise_release, "_adjust", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make(path, out, **changes)
 
@@ -461,7 +461,7 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
         return release_by_pieces(source, plan, tmp_path / "release")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Work, "measure_top", lambda *_: 1 / 0)
+        patch.setattr(TaskContext, "measure_top", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             run()
     with pytest.raises(InputError, match="which may have changed since"):

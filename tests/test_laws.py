@@ -7,7 +7,7 @@ import pytest
 from flint import ctx
 
 from countwise.errors import PlanError
-from countwise.privacy.laws import (
+from countwise.noise.laws import (
     DiscreteGaussian,
     Exact,
     Geometric,

@@ -11,11 +11,11 @@ from countwise.adjust.leastsquares import LeastSquares, upward
 from countwise.adjust.mode import Mode
 from countwise.kernels.apportion import last_ranks
 from countwise.kernels.projection import project, round_to_total
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sampling import sample
+from countwise.noise.laws import Geometric
+from countwise.noise.sampling import sample
 from countwise.release.document import check_counts
 from countwise.reproduce.scenarios import scenario_1, scenario_4_counts
+from countwise.tables.measurements import Measurements
 from test_adjust import measured
 
 

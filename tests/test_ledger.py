@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from countwise.errors import BudgetError, InputError, PlanError, StorageError
-from countwise.privacy.chain import check
-from countwise.privacy.ledger import AFTER, KINDS, Ledger, metadata
-from countwise.privacy.prices import in_epsilon, micro
-from countwise.privacy.storage import open_engine
+from countwise.ledger.chain import check
+from countwise.ledger.ledger import AFTER, KINDS, Ledger, metadata
+from countwise.ledger.prices import in_epsilon, micro
+from countwise.ledger.storage import open_engine
 from crowds import ACCOUNTS, crowd, try_charge
 
 

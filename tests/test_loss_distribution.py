@@ -11,9 +11,9 @@ from dp_accounting.pld import privacy_loss_distribution
 from scipy.optimize import brentq
 
 from cases import tree
-from countwise.privacy.lossdistribution import epsilon_of_noise
-from countwise.privacy.sensitivity import NEIGHBOURS
-from countwise.privacy.zcdp import (
+from countwise.noise.lossdistribution import epsilon_of_noise
+from countwise.noise.sensitivity import NEIGHBOURS
+from countwise.noise.zcdp import (
     DELTA,
     epsilon_at,
     epsilon_of_levels,

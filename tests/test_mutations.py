@@ -21,10 +21,10 @@ import polars as pl
 import pytest
 
 from countwise.cli import main
-from countwise.privacy.measurements import Measurements
+from countwise.release import piece_tasks
 from countwise.release import run as in_memory
-from countwise.release import stages
 from countwise.release.measure import measure
+from countwise.tables.measurements import Measurements
 from mutations import CELL, COUNT, FAR, Kind, kinds, written
 
 KINDS = kinds()
@@ -58,7 +58,7 @@ def run(
 ) -> Runner:
     """Runs a command on a mutated file in a new folder, in this process."""
 
-    for module in (in_memory, stages):
+    for module in (in_memory, piece_tasks):
         monkeypatch.setattr(module, "measure", _far_from_true)
 
     def once(kind: Kind, content: bytes, command: tuple[str, ...]) -> Run:

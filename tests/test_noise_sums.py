@@ -8,16 +8,16 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.special import logsumexp
 
-from countwise.adjust.likelihood import posterior_modes
+from countwise.adjust.count_modes import posterior_modes
 from countwise.arrays import FloatArray
-from countwise.privacy.laws import (
+from countwise.noise.laws import (
     DiscreteGaussian,
     Exact,
     Geometric,
     IntegerLaw,
     RoundedLaplace,
 )
-from countwise.privacy.noisesum import LONGEST, sum_of
+from countwise.noise.noise_sums import LONGEST, sum_of
 
 Terms = dict[IntegerLaw, int]
 

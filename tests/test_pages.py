@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 import countwise as cw
 from countwise.examples import clinics
 from countwise.pages.bars import bars
-from countwise.reports.posterior import posterior_page
-from countwise.reports.release import release_page
+from countwise.reports.posterior_page import posterior_page
+from countwise.reports.release_page import release_page
 from needs import chromium
 
 PAGES = ("release", "certificate", "posterior", "mechanisms", "advice", "answer", "reproduction")

@@ -18,8 +18,8 @@ from countwise.kernels.apportion import apportion, last_ranks
 from countwise.reproduce import wang2021_posteriors
 from countwise.reproduce.exhibits import QUICK
 from countwise.reproduce.papers import PAPERS
+from countwise.reproduce.recomputation import COLUMNS, reproduce, select
 from countwise.reproduce.releases import modes, noisy_runs, printed_modes
-from countwise.reproduce.run import COLUMNS, reproduce, select
 from countwise.reproduce.scenarios import INSTANCES, scenario_4_counts
 from countwise.reproduce.verdicts import between, corrected, near, rounding
 

@@ -10,15 +10,15 @@ import pytest
 
 from cases import HARD_CASES, Case, flat, tree
 from countwise.errors import PlanError
-from countwise.privacy.epsilon import exact, written
-from countwise.privacy.laws import Exact
-from countwise.privacy.sensitivity import (
+from countwise.noise.laws import Exact
+from countwise.noise.numbers import exact, written
+from countwise.noise.sensitivity import (
     NEIGHBOURS,
     Neighbours,
     level_sensitivity,
     squared_level_sensitivity,
 )
-from countwise.privacy.zcdp import epsilon_at
+from countwise.noise.zcdp import epsilon_at
 from countwise.release.plan import Plan, from_dict, read_plan
 
 

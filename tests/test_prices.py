@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from countwise.errors import BudgetError, InputError
-from countwise.privacy.prices import (
+from countwise.ledger.prices import (
     ANY,
     RELATIONS,
     Amount,
@@ -19,8 +19,8 @@ from countwise.privacy.prices import (
     read_loss,
     read_terms,
 )
-from countwise.privacy.sensitivity import level_sensitivity, squared_level_sensitivity
-from countwise.privacy.zcdp import epsilon_at
+from countwise.noise.sensitivity import level_sensitivity, squared_level_sensitivity
+from countwise.noise.zcdp import epsilon_at
 
 REGIONS = np.array([[1, 1, 0, 0], [0, 0, 1, 1]])  # four cells in two regions
 LEVELS = {"total": np.ones((1, 4), dtype=int), "region": REGIONS, "cell": np.eye(4, dtype=int)}

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from countwise.errors import InputError
-from countwise.server.bodies import QuestionBody
 from countwise.server.pages.claimform import EMPTY, ClaimForm, form_of
+from countwise.server.request_bodies import QuestionBody
 from countwise.verification.question import Question, read_question
 
 ASKED = Question(

@@ -12,15 +12,21 @@ from cases import flat, tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import beside_normal
-from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.certain import BOUNDLESS, least_and_most
-from countwise.sumproduct.free import ByMessages, ByNormal, FreeLaws, by_shifts, free_laws
-from countwise.sumproduct.measured import seen_by
+from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
+from countwise.sumproduct.implied_bounds import BOUNDLESS, least_and_most
+from countwise.sumproduct.measured_nodes import seen_by
+from countwise.sumproduct.prior_free_laws import (
+    ByMessages,
+    ByNormal,
+    FreeLaws,
+    by_shifts,
+    free_laws,
+)
 from countwise.sumproduct.priors import Free
 from countwise.sumproduct.summaries import summarise
 from countwise.sumproduct.tree import solve
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 
 HALF, THIRD = Geometric(scale=Fraction(1, 2)), Geometric(scale=Fraction(1, 3))
 NARROW, LAPLACE = DiscreteGaussian(scale=Fraction(1)), RoundedLaplace(scale=Fraction(1, 2))

@@ -14,7 +14,7 @@ import pytest
 import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
 from countwise.errors import CountwiseError, InputError, ReleaseError
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise.laws import IntegerLaw
 from countwise.release import measure as boundary
 from countwise.release.document import check_counts
 from countwise.tables.confidential import Confidential
@@ -41,7 +41,7 @@ def test_only_the_boundary_reveals() -> None:
 
 
 def test_no_seed_near_privacy_noise() -> None:
-    for path in [*(SOURCE / "privacy").glob("*.py"), SOURCE / "release" / "measure.py"]:
+    for path in [*(SOURCE / "noise").glob("*.py"), SOURCE / "release" / "measure.py"]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.arg):
                 assert not re.search("seed|rng|random", node.arg), f"{path}: {node.arg}"
@@ -302,7 +302,7 @@ def test_the_certificate_speaks_to_a_person(tmp_path: Path) -> None:
 
 
 def test_labels_are_escaped(tmp_path: Path) -> None:
-    from countwise.reports.release import release_page
+    from countwise.reports.release_page import release_page
 
     path = tmp_path / "cells.csv"
     path.write_text('part,n\n<script>alert(1)</script>,3\n"a & b",4\n')

@@ -17,10 +17,10 @@ from scipy.stats import chi2, norm
 
 from cases import flat, tree
 from countwise.errors import TableError
+from countwise.release.checkpoints import Staging
 from countwise.release.measure import measure
+from countwise.release.piece_tasks import TaskContext, measured_name
 from countwise.release.plan import Plan
-from countwise.release.stages import Work, measured_name
-from countwise.release.staging import Staging
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import cut_file
 from countwise.tables.hierarchy import Hierarchy, build
@@ -232,7 +232,7 @@ def test_no_two_calls_and_no_two_counts_share_their_noise(backend: str) -> None:
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> tuple[Work, Confidential]:
+def work(tmp_path: Path) -> tuple[TaskContext, Confidential]:
     """A release in pieces about to measure, and the table of its first piece."""
     cells = frame()
     cut = cut_file(written(tmp_path, cells), by=BY, most=80)
@@ -241,14 +241,14 @@ def work(tmp_path: Path) -> tuple[Work, Confidential]:
     hierarchy, _ = build(first.select(BY))
     plan = Plan(epsilon=3, by=BY, split="even", mechanism="geometric", adjust="mode")
     (tmp_path / "staging").mkdir(mode=0o700)
-    made = Work(plan=plan, budget=plan.budget(hierarchy), method="mode", cut=cut,
+    made = TaskContext(plan=plan, budget=plan.budget(hierarchy), method="mode", cut=cut,
                 staging=Staging(folder=tmp_path / "staging"), tie_key=None, adjust_key=(1,),
                 seal=bytes(16))  # fmt: skip
     return made, Confidential(hierarchy, first["count"].to_numpy())
 
 
 def test_a_second_attempt_at_a_piece_keeps_the_noise_of_the_first(
-    work: tuple[Work, Confidential],
+    work: tuple[TaskContext, Confidential],
 ) -> None:
     made, table = work
     kept = []
@@ -260,7 +260,7 @@ def test_a_second_attempt_at_a_piece_keeps_the_noise_of_the_first(
 
 
 def test_attempts_that_do_not_know_of_each_other_leave_one_noise(
-    work: tuple[Work, Confidential], monkeypatch: pytest.MonkeyPatch
+    work: tuple[TaskContext, Confidential], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have drawn before either has kept: whoever comes second leaves what is there."""
     made, table = work

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from countwise.errors import InputError, PlanError
-from countwise.privacy.laws import Geometric, Laplace
-from countwise.risk.certificate import certify, cover, proven
-from countwise.risk.claims import Claim, parse_claim
+from countwise.noise.laws import Geometric, Laplace
+from countwise.risk.claim_proof import certify, cover, proven
 from countwise.risk.closed import enclosure, laplace_risk
+from countwise.risk.estimator_claims import EstimatorClaim, parse_claim
 from countwise.risk.gap import Gap
 from countwise.risk.search import candidate, search_by_simulation, search_grid
 from countwise.risk.signs import worse_on_grid
@@ -24,14 +24,14 @@ TRUE = {("clipped", "identity"), ("resized", "identity")}
 TENTHS = [Fraction(i, 10) for i in range(1, 31)]
 
 
-def gap_values(claim: Claim, a: np.ndarray, d: np.ndarray) -> np.ndarray:
+def gap_values(claim: EstimatorClaim, a: np.ndarray, d: np.ndarray) -> np.ndarray:
     left, right = (laplace_risk(name, a, a + d) for name in (claim.left, claim.right))
     return left - float(claim.factor) * right
 
 
 @pytest.mark.parametrize(("left", "right"), list(permutations(FOUR, 2)))
 def test_every_ordered_pair(left: str, right: str) -> None:
-    verdict = certify(Claim(left=left, right=right))
+    verdict = certify(EstimatorClaim(left=left, right=right))
     if (left, right) in TRUE:
         assert (verdict.answer, verdict.proof, verdict.tolerance) == ("certified", "signs", 0.0)
         assert "+" not in verdict.formula.replace("(a+b)", "")
@@ -206,7 +206,11 @@ def test_no_counterexample_is_dropped_for_being_small() -> None:
 @pytest.mark.parametrize("pair", list(permutations(("clipped", "resized", "segmented"), 2)))
 def test_signs_on_a_grid_are_those_of_wide_balls(kind: type, pair: tuple[str, str]) -> None:
     """Every point by 2,000 bits, where the grid takes doubles where it can."""
-    law, claim, counts = kind(scale=Fraction(2, 3)), Claim(left=pair[0], right=pair[1]), (0, 2, 40)
+    law, claim, counts = (
+        kind(scale=Fraction(2, 3)),
+        EstimatorClaim(left=pair[0], right=pair[1]),
+        (0, 2, 40),
+    )
     worse, _, _ = worse_on_grid(claim, counts, law)
     for i, a in enumerate(counts):
         for j, b in enumerate(counts):
@@ -239,7 +243,7 @@ def test_geometric_counterexample_is_proven() -> None:
         "noisefirst", "identity", counts=range(20), epsilons=TENTHS[:10], kind=Geometric
     )
     assert found.proof.left[0] > found.proof.right[1]
-    claim = Claim(left="noisefirst", right="identity")
+    claim = EstimatorClaim(left="noisefirst", right="identity")
     assert proven(claim, (5, 5), Fraction(1), kind=Geometric) is None
 
 

@@ -10,7 +10,7 @@ from flint import arb
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.errors import InputError
-from countwise.privacy.laws import DiscreteGaussian, Geometric, Laplace
+from countwise.noise.laws import DiscreteGaussian, Geometric, Laplace
 from countwise.risk.closed import (
     CLOSED,
     PLAIN,
@@ -22,7 +22,7 @@ from countwise.risk.closed import (
 )
 from countwise.risk.loss import closed_loss, expected_losses
 from countwise.risk.tails import laplace_tails
-from countwise.risk.terms import A, B, Terms, exponential
+from countwise.risk.terms import A, B, TermSum, exponential
 
 TENTH = Laplace(scale=Fraction(10))
 ONE = Laplace(scale=Fraction(1))
@@ -59,7 +59,7 @@ def test_resized_formula() -> None:
     expected = {(1, 1, 0, 0): -1, (0, 0, 1, 1): -1, (0, 1, 0, 1): -10 * quarter}
     expected |= {(1, 1, 0, 1): -5 * quarter, (0, 1, 1, 1): -5 * quarter}
     expected |= {(2, 1, 0, 1): -2 * quarter, (0, 1, 2, 1): -2 * quarter}
-    assert difference == Terms({key: Fraction(value) for key, value in expected.items()})
+    assert difference == TermSum({key: Fraction(value) for key, value in expected.items()})
     assert difference.never_positive
 
 

@@ -11,12 +11,12 @@ from scipy.integrate import dblquad
 
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.errors import CountwiseError, InputError
-from countwise.privacy.laws import Geometric, Laplace
+from countwise.noise.laws import Geometric, Laplace
 from countwise.risk.closed import CLOSED, enclosure, risk
-from countwise.risk.draws import simulate_estimators
 from countwise.risk.integration import integrate
 from countwise.risk.loss import best_method, expected_losses
-from countwise.risk.plane import Border, Piece, integrate_plane, separated
+from countwise.risk.monte_carlo import simulate_estimators
+from countwise.risk.plane import Border, Region, integrate_plane, separated
 from countwise.risk.tails import geometric_balls, laplace_balls, outside
 
 ONE = Laplace(scale=Fraction(1))
@@ -167,9 +167,9 @@ def test_plane_of_a_triangle_and_of_a_half_disc() -> None:
     """s²·t over a triangle against scipy; the area of a half of an ellipse."""
     whole = Fraction(1)
     lines = [Border(arb(0), ZERO), Border(arb(1), -whole), Border(arb(1), whole)]
-    inside = Piece((ZERO, ZERO, whole, ZERO, ZERO, ZERO), ((whole, 1, -1),))
+    inside = Region((ZERO, ZERO, whole, ZERO, ZERO, ZERO), ((whole, 1, -1),))
 
-    def triangle(s: arb, t: arb) -> Piece | None:
+    def triangle(s: arb, t: arb) -> Region | None:
         return inside if t > 0 and t < 1 - abs(s) else None
 
     with ctx.workprec(400):
@@ -180,9 +180,9 @@ def test_plane_of_a_triangle_and_of_a_half_disc() -> None:
         assert float(value.rad()) < 1e-17
         assert float(value.mid()) == pytest.approx(expected, abs=1e-9)
         arc = Border(arb(0), ZERO, 1, arb(3), arb(1))
-        area = Piece((whole, ZERO, ZERO, ZERO, ZERO, ZERO), ((whole, 0, 0),))
+        area = Region((whole, ZERO, ZERO, ZERO, ZERO, ZERO), ((whole, 0, 0),))
 
-        def half(s: arb, t: arb) -> Piece | None:
+        def half(s: arb, t: arb) -> Region | None:
             """Cut off before the ends, where the root is not analytic."""
             return area if abs(s + 1) < 1 and t > 0 and t * t < 3 - (s + 1) ** 2 * 3 / 4 else None
 

@@ -6,9 +6,9 @@ from math import exp, sqrt
 import numpy as np
 import pytest
 
+from countwise.noise.laws import DiscreteGaussian, IntegerLaw, Laplace
 from countwise.pages.lines import Axis, Line, lines
-from countwise.privacy.laws import DiscreteGaussian, IntegerLaw, Laplace
-from countwise.reports.risk import mechanisms_page
+from countwise.reports.risk_page import mechanisms_page
 from countwise.risk.mechanisms import (
     MECHANISMS,
     SALARIES,

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from countwise.adjust.histogram import ESTIMATORS
-from countwise.privacy.laws import DiscreteGaussian, Geometric, Laplace
+from countwise.noise.laws import DiscreteGaussian, Geometric, Laplace
 from countwise.release.plan import Plan
 from countwise.risk.advice import advise
-from countwise.risk.draws import Tally, draw_noise, simulate_estimators, simulate_plan
+from countwise.risk.monte_carlo import Tally, draw_noise, simulate_estimators, simulate_plan
 from countwise.tables.hierarchy import build
 
 ONE = Laplace(scale=Fraction(1))

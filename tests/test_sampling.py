@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from countwise.errors import PlanError
-from countwise.privacy import entropy, opendp_backend, sampling
-from countwise.privacy.audit import SCALES, audit, p_value
-from countwise.privacy.laws import (
+from countwise.noise import entropy, opendp_backend, sampling
+from countwise.noise.audit import SCALES, audit, p_value
+from countwise.noise.laws import (
     DiscreteGaussian,
     Exact,
     Geometric,
@@ -24,8 +24,8 @@ from countwise.privacy.laws import (
     Laplace,
     RoundedLaplace,
 )
-from countwise.privacy.sampling import sample, sample_laplace
-from countwise.privacy.thresholds import floor_scaled, rising_table, symmetric_table
+from countwise.noise.sampling import sample, sample_laplace
+from countwise.noise.thresholds import floor_scaled, rising_table, symmetric_table
 
 KINDS = (Geometric, RoundedLaplace, DiscreteGaussian)
 
@@ -165,7 +165,7 @@ def test_a_fork_that_python_was_not_told_of_shares_no_noise() -> None:
     """The C library's own fork, as an embedder may use it, right after noise was drawn."""
     code = """
 import ctypes, os, sys
-from countwise.privacy import entropy
+from countwise.noise import entropy
 entropy.words(8)
 reading, writing = os.pipe()
 if ctypes.CDLL(None).fork() == 0:

@@ -19,7 +19,7 @@ from scipy.stats import ks_2samp
 
 from countwise.errors import StorageError
 from countwise.examples.workers import workers
-from countwise.privacy.storage import LOCK
+from countwise.ledger.storage import LOCK
 from countwise.server.app import create_app
 from countwise.server.worker import Computer
 from offices import (

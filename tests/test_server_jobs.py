@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from countwise.errors import AnswerError, BudgetError
-from countwise.privacy.prices import Terms, read_loss
+from countwise.ledger.prices import Terms, read_loss
 from countwise.server import jobs
 from countwise.server.failpoints import FAILPOINTS
 from countwise.server.refusals import Conflict, NotThere

@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 from countwise.cli import app
 from countwise.errors import BudgetError, ConfigError, InputError, LedgerError
 from countwise.examples.workers import workers
-from countwise.privacy.chain import check
-from countwise.privacy.ledger import Book, Ledger, metadata
-from countwise.privacy.storage import open_engine
+from countwise.ledger.chain import check
+from countwise.ledger.ledger import Book, Ledger, metadata
+from countwise.ledger.storage import open_engine
 from countwise.server import start
 from countwise.server.config import load_config
-from countwise.server.schema import is_current, upgrade
+from countwise.server.database_versions import is_current, upgrade
 from needs import shut_in
 from offices import (
     EPSILON,

@@ -25,12 +25,12 @@ import pytest
 import countwise as cw
 from countwise.cli import main
 from countwise.errors import TableError
+from countwise.release.checkpoints import Staging
+from countwise.release.count_sources import table_source
 from countwise.release.folder import place
-from countwise.release.sources import table_source
+from countwise.release.piecewise_release import release_by_pieces
 from countwise.release.spark import OnSpark, spark_record_source
-from countwise.release.staging import Staging
-from countwise.release.streamed import release_by_pieces
-from countwise.tables import spark
+from countwise.tables import spark_session
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.tabulate import Tabulation, tabulate
 from needs import needs
@@ -78,7 +78,7 @@ def session(event_log: Path) -> Iterator[Any]:
         f"{logging_to(event_log)} pyspark-shell",
     }
     with patch.dict(os.environ, settings):
-        made = spark.session("spark")
+        made = spark_session.session("spark")
         yield made
         name = made.sparkContext.applicationId
         made.stop()
@@ -303,11 +303,18 @@ def test_the_commands_release_and_infer_on_spark(session: Any, tmp_path: Path) -
     release = tmp_path / "release"
     made = run(
         "release", "--records", path, "--by", ",".join(BY), "--domain", domain, "--epsilon", 2,
-        "--engine", "spark", "--piece", 20, "--out", release,
+        "--engine", "spark_session", "--piece", 20, "--out", release,
     )  # fmt: skip
     assert made["resumed"] is False
     written = run(
-        "infer", release, "--engine", "spark", "--piece", 20, "--out", tmp_path / "posterior"
+        "infer",
+        release,
+        "--engine",
+        "spark_session",
+        "--piece",
+        20,
+        "--out",
+        tmp_path / "posterior",
     )
     assert written["nodes"] == 1 + 4 + 20 + 60
     got = pl.read_parquet(tmp_path / "posterior" / "*.parquet")
@@ -320,7 +327,7 @@ def test_the_commands_release_and_infer_on_spark(session: Any, tmp_path: Path) -
 def test_without_pyspark_the_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "from countwise.tables.spark import session\n"
+        "from countwise.tables.spark_session import session\n"
         "try: session('spark')\n"
         "except Exception as problem: print(type(problem).__name__, problem)\n"
     )
@@ -347,7 +354,7 @@ def test_a_session_that_keeps_an_event_log_is_refused(tmp_path: Path) -> None:
     code = (
         "from pyspark.sql import SparkSession\n"
         "SparkSession.builder.master('local[1]').getOrCreate().range(3).count()\n"
-        "from countwise.tables.spark import session\n"
+        "from countwise.tables.spark_session import session\n"
         "session('spark')\n"
     )
     settings = {"PYSPARK_SUBMIT_ARGS": f"{logging_to(own)} pyspark-shell"}

@@ -10,15 +10,15 @@ import pytest
 import countwise as cw
 from cases import flat, tree
 from countwise.adjust import leastsquares
-from countwise.privacy.joint import _Trials, expected_draws
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sampling import sample
+from countwise.noise.joint import _Trials, expected_draws
+from countwise.noise.laws import Geometric
+from countwise.noise.sampling import sample
 from countwise.release.plan import Plan
 from countwise.release.split import LEAST_SHARE, VARIANCES, best_shares, fitted_variances
-from countwise.risk.margins import level_margins
+from countwise.risk.promised_margins import level_margins
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy, Shape, build
+from countwise.tables.measurements import Measurements
 
 
 def dense_variances(hierarchy: Hierarchy, noise: list[float]) -> list[float]:
@@ -110,7 +110,7 @@ def test_draws_of_joint_noise_are_foreseen_within_a_factor() -> None:
         laws = (Geometric(scale=Fraction(3)),) * len(hierarchy.sizes)
         counted = []
         for _ in range(20):
-            trials = _Trials(hierarchy, laws, sample, _magnitude, None)
+            trials = _Trials(hierarchy.offsets, laws, sample, _magnitude, None)
             trials.subtrees(0, np.zeros(1, dtype=np.int64))
             counted.append(trials.drawn)
         assert 0.15 < expected_draws(hierarchy.sizes, laws) / np.mean(counted) < 6

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import chi2
 
-from countwise.verification import mechanisms
-from countwise.verification.mechanisms import measure
+from countwise.verification import outcome_noise
+from countwise.verification.outcome_noise import measure
 
 EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(2)]
 ACCEPTED, REFUSED = 1e-6, 1e-9
@@ -93,7 +93,7 @@ def test_laplace_noise_on_every_count(epsilon: Fraction) -> None:
 def test_lattice_noise_that_adds_up_to_nothing(
     monkeypatch: pytest.MonkeyPatch, epsilon: Fraction, outcomes: int
 ) -> None:
-    monkeypatch.setattr(mechanisms, "BATCH", 64)  # how many are drawn to keep one; not its law
+    monkeypatch.setattr(outcome_noise, "BATCH", 64)  # how many are drawn to keep one; not its law
     counts = np.arange(10, 10 + outcomes)
     noise = np.array(
         [measure(counts, mechanism="lattice", epsilon=epsilon) - counts for _ in range(CALLS)]
@@ -122,7 +122,7 @@ def test_binary_noise_is_geometric_at_epsilon(
     monkeypatch: pytest.MonkeyPatch, epsilon: Fraction
 ) -> None:
     """z and -z with P(z) ∝ e^(-ε|z|); errors are among the failures."""
-    monkeypatch.setattr(mechanisms, "BATCH", 64)
+    monkeypatch.setattr(outcome_noise, "BATCH", 64)
     noisy = np.array(
         [measure(np.array([20, 7, 3]), mechanism="binary", epsilon=epsilon) for _ in range(CALLS)]
     )

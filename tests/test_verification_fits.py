@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from countwise.kernels.columns import natural_log
+from countwise.kernels.design_columns import natural_log
 from countwise.kernels.exponentials import exponentials
 from countwise.kernels.keyed_hash import hashes, shares
 from countwise.kernels.row_blocks import PITCH, ROWS, add_gram, add_score, predict

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from conftest import SHARED_DATA, needs
 from countwise.errors import CountwiseError
 from countwise.verification.answer import answer
-from countwise.verification.mechanisms import simulate
+from countwise.verification.outcome_noise import simulate
 from countwise.verification.planner import (
     Setting,
     of_coefficient,
@@ -17,7 +17,7 @@ from countwise.verification.planner import (
     power,
     synthetic_power,
 )
-from countwise.verification.posterior import Posterior, majorities
+from countwise.verification.proportion_posterior import ProportionPosterior, majorities
 from countwise.verification.question import Question
 from countwise.verification.records import Records, read_records
 from countwise.verification.request import make_request
@@ -225,7 +225,9 @@ def test_intervals_hold_what_they_promise(mechanism):
         p = rng.dirichlet(alpha)
         counts = rng.multinomial(30, np.append(p, 0) if mechanism == "binary" else p)
         noisy = simulate(counts[None, :], mechanism=mechanism, epsilon=Fraction(1), rng=rng)[0]
-        posterior = Posterior(noisy=noisy, partitions=30, epsilon=Fraction(1), alpha=alpha)
+        posterior = ProportionPosterior(
+            noisy=noisy, partitions=30, epsilon=Fraction(1), alpha=alpha
+        )
         found = posterior.share([0], [0, 1]).summary()
         held += found.lower <= p[0] / (p[0] + p[1]) <= found.upper
     assert held / many == pytest.approx(0.95, abs=4 * np.sqrt(0.95 * 0.05 / many))

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 from scipy.special import betainc, betaln, gammaln, xlogy
 
 from countwise.kernels import coupled
-from countwise.verification.gibbs import coefficient_table, standard_draws, table_draws
-from countwise.verification.posterior import Posterior, majorities
+from countwise.verification.proportion_posterior import ProportionPosterior, majorities
+from countwise.verification.reference_samplers import coefficient_table, standard_draws, table_draws
 
 CASES = [
     # noisy, M, epsilon, alpha
@@ -27,7 +27,7 @@ CASES = [
 
 
 def posterior(noisy, size, epsilon, alpha):
-    return Posterior(
+    return ProportionPosterior(
         noisy=np.array(noisy, dtype=float),
         partitions=size,
         epsilon=Fraction(str(epsilon)),

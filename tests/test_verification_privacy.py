@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binom, chi2
 
 from countwise.errors import CountwiseError
-from countwise.privacy.laws import Geometric, Laplace
+from countwise.noise.laws import Geometric, Laplace
 from countwise.verification import verify as boundary
-from countwise.verification.mechanisms import measure, simulate, visible, zero_sum
+from countwise.verification.outcome_noise import measure, simulate, visible, zero_sum
 from countwise.verification.partitions import most_rows
 from countwise.verification.question import Question
 from countwise.verification.request import make_request
@@ -105,7 +105,7 @@ def marginal(kinds, epsilon):
 def test_drawn_noise_has_the_law(kinds, epsilon):
     """The true scale is accepted, 0.9 and 1.1 of it are rejected."""
     epsilon = Fraction(epsilon)
-    from countwise.privacy.sampling import sample
+    from countwise.noise.sampling import sample
 
     law = Geometric(scale=2 / epsilon)
     vectors = sample(law, 1_500_000 // kinds * kinds).reshape(-1, kinds)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from countwise.cli import app
 from countwise.errors import CountwiseError
 from countwise.examples.workers import workers
-from countwise.reports.verification import answer_page
+from countwise.reports.verification_page import answer_page
 from countwise.verification.answer import recompute
 from countwise.verification.wording import in_words, probability
 

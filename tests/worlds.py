@@ -11,16 +11,16 @@ import numpy as np
 from cases import flat, tree
 from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.mode import Mode
-from countwise.adjust.topdown import ranks
+from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray
 from countwise.inference.posterior import Posterior
-from countwise.inference.published import Published
 from countwise.inference.routes import infer_measurements, infer_published
-from countwise.privacy.laws import Geometric
-from countwise.privacy.measurements import Measurements
-from countwise.sumproduct.noise import same_noise
+from countwise.noise.laws import Geometric
+from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import NegativeBinomial
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
+from countwise.withheld.counts_only import Published
 
 ROUTES = ("none", "measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
 WORLDS = {(2,): 2600, (10,): 520, (50,): 110, (3, 2, 3): 320}  # an error of 0.3 points by shape

@@ -6,7 +6,7 @@ adjusted into a release, and a release is what inference starts from. Nothing af
 """
 
 from countwise.errors import BudgetError, CountwiseError, InputError
-from countwise.inference.printed import infer_counts
+from countwise.inference.paper_tables import infer_counts
 from countwise.inference.routes import infer, infer_measurements
 from countwise.release.document import Release, read_release
 from countwise.release.plan import Plan, read_plan

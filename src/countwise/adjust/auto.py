@@ -9,8 +9,8 @@ from countwise.adjust.learning import FEWEST_NODES
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import IntArray
-from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 
 MOST_CELLS = 5_000_000  # that are learned from within a minute and a few gigabytes
 

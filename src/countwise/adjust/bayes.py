@@ -14,13 +14,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from countwise.adjust.fitted import Fitted
-from countwise.adjust.learning import Division, Level, divisions
+from countwise.adjust.fitted_priors import Fitted
+from countwise.adjust.learning import Division, LevelBelow, divisions
 from countwise.adjust.leastsquares import SMALLEST_VARIANCE, share_level, upward
 from countwise.adjust.observations import Observations, observe
-from countwise.adjust.topdown import floors_of
+from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 WORTHWHILE = 0.01  # of the variance of least squares: a law that promises less is not taken
 
@@ -62,7 +62,7 @@ class EmpiricalBayes:
         prior = None
         for number in range(1, len(hierarchy.sizes)):
             spread = np.maximum(variances[number], SMALLEST_VARIANCE)
-            level = Level(
+            level = LevelBelow(
                 measurements=measurements,
                 number=number,
                 sizes=counts[-1],

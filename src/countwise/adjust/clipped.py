@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from countwise.adjust.noise import Spread
+from countwise.adjust.noise_width import Spread
 from countwise.arrays import FloatArray
 
 

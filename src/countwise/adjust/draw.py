@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from countwise.adjust.likelihood import LogConcave, node_modes, summed_observations
+from countwise.adjust.count_modes import LogConcave, node_modes, summed_observations
 from countwise.adjust.mode import Total
-from countwise.adjust.topdown import floors_of
+from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
-from countwise.privacy.laws import IntegerLaw
-from countwise.privacy.measurements import Measurements
+from countwise.noise.laws import IntegerLaw
+from countwise.tables.measurements import Measurements
 
 
 @dataclass(frozen=True, kw_only=True)

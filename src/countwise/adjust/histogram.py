@@ -9,13 +9,13 @@ import numpy as np
 from countwise.adjust.clipped import Clipped
 from countwise.adjust.identity import Identity
 from countwise.adjust.leastsquares import project_down
-from countwise.adjust.noise import Spread
+from countwise.adjust.noise_width import Spread
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.adjust.resized import Resized
-from countwise.adjust.topdown import floors_of
+from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 
 class Estimator(Protocol):

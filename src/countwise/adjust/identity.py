@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from countwise.adjust.noise import Spread
+from countwise.adjust.noise_width import Spread
 from countwise.arrays import FloatArray
 
 

@@ -11,7 +11,7 @@ from math import log
 import numpy as np
 
 from countwise.adjust.cellprior import Blocks, CellPrior, resolved_blocks
-from countwise.adjust.fitted import Fitted, PooledPrior, SharePrior, pools_of
+from countwise.adjust.fitted_priors import Fitted, PooledPrior, SharePrior, pools_of
 from countwise.adjust.jamesstein import fit_evenness
 from countwise.adjust.leastsquares import own_estimate
 from countwise.adjust.mixture import (
@@ -26,13 +26,13 @@ from countwise.adjust.observations import ROUNDING, Observations
 from countwise.adjust.shareprior import (
     GammaPoisson,
     Scatter,
-    Spread,
+    SpreadWeights,
     expected_counts,
     grades_of,
     set_free,
 )
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 FEWEST_NODES = 30  # a pool smaller than this learns from all nodes instead
 WIDEST = 60  # standard deviations above the largest value that a count of any size can have
@@ -59,7 +59,7 @@ class Division:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Level:
+class LevelBelow:
     """A level whose nodes' parents have their counts already."""
 
     measurements: Sequence[Measurements]
@@ -83,7 +83,7 @@ class Level:
         return pools_of(hierarchy, self.named(name))
 
 
-def divisions(level: Level) -> Iterator[Division]:
+def divisions(level: LevelBelow) -> Iterator[Division]:
     """Every law that the level's nodes are enough for, simple ones first."""
     hierarchy = level.measurements[0].hierarchy
     even = fit_evenness(hierarchy, level.number, level.sizes, level.seen)
@@ -103,7 +103,7 @@ def divisions(level: Level) -> Iterator[Division]:
             yield of_shares(level)
 
 
-def of_blocks(level: Level) -> Division:
+def of_blocks(level: LevelBelow) -> Division:
     """One distribution for each pool, empty rather than small where that explains as much.
 
     What the parents say is the likelihood of their own noisy counts around the sum of their
@@ -139,7 +139,7 @@ def of_blocks(level: Level) -> Division:
     )
 
 
-def of_expectations(level: Level) -> Division:
+def of_expectations(level: LevelBelow) -> Division:
     """Expected counts from parents and shares, and one scatter of all nodes around them."""
     seen = level.seen
     expected = expected_counts(level.measurements[0].hierarchy, level.number, level.sizes, seen)
@@ -167,7 +167,7 @@ def _highest(seen: Observations) -> int:
     return int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
 
 
-def of_shares(level: Level) -> Division:
+def of_shares(level: LevelBelow) -> Division:
     """Expected counts from parents and shares, and the scatter of each pool around them.
 
     Labels scatter each in their own way where that explains more.
@@ -180,7 +180,7 @@ def of_shares(level: Level) -> Division:
     return each if each.log_likelihood > pooled.log_likelihood else pooled
 
 
-def _of_shares(level: Level, name: str) -> Division:
+def _of_shares(level: LevelBelow, name: str) -> Division:
     hierarchy, seen = level.measurements[0].hierarchy, level.seen
     members, names = level.pools(name)
     expected = expected_counts(hierarchy, level.number, level.sizes, seen)
@@ -188,7 +188,7 @@ def _of_shares(level: Level, name: str) -> Division:
     top = _highest(free)
     scatter = Scatter(seen=seen, grades=grades_of(expected.counts), top=top)
     teaching = replace(scatter, seen=free)
-    spreads: list[Spread] = []
+    spreads: list[SpreadWeights] = []
     which = np.zeros(len(names), dtype=np.int64)
     total, risk = 0.0, 0.0
     moments = seen.estimates.copy(), seen.variances.copy()
@@ -197,7 +197,7 @@ def _of_shares(level: Level, name: str) -> Division:
         moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
         total, risk = total + fit.log_likelihood, risk + fit.risk
         which[pool.numbers] = len(spreads)
-        spreads.append(Spread(weights=fit.weights, top=top))
+        spreads.append(SpreadWeights(weights=fit.weights, top=top))
     return Division(
         words="shares of the same labels nearby",
         log_likelihood=total,
@@ -224,7 +224,7 @@ class _Pool:
 
 
 def _pools(
-    level: Level, members: IntArray, count: int, *, teaching: BoolArray | None = None
+    level: LevelBelow, members: IntArray, count: int, *, teaching: BoolArray | None = None
 ) -> Iterator[_Pool]:
     """Large pools, which learn from themselves; the small ones together, which learn from all."""
     nodes = np.flatnonzero(level.seen.free)
@@ -278,7 +278,7 @@ def _fit(
     )
 
 
-def _log_parents(level: Level, pool: _Pool, fit: _Fit, moments: Moments) -> float:
+def _log_parents(level: LevelBelow, pool: _Pool, fit: _Fit, moments: Moments) -> float:
     """log-likelihood of the parents' own noisy counts around the sums of their children."""
     means, variances = moments[0].copy(), moments[1].copy()
     means[pool.nodes], variances[pool.nodes] = fit.means, fit.variances

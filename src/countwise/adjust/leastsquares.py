@@ -10,11 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from countwise.adjust.topdown import Floors, floors_of, ranks, task_bounds
+from countwise.adjust.tree_walk import Floors, floors_of, ranks, task_bounds
 from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.projection import project_children
-from countwise.privacy.measurements import Measurements
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 from countwise.threads import run_tasks
 
 SMALLEST_VARIANCE = 1e-9  # stands for none, where a count is measured without noise

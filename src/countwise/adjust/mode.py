@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from countwise.adjust.likelihood import node_modes, posterior_modes, summed_observations
-from countwise.adjust.topdown import floors_of, ranks, share_among_children
+from countwise.adjust.count_modes import node_modes, posterior_modes, summed_observations
+from countwise.adjust.tree_walk import floors_of, ranks, share_among_children
 from countwise.arrays import IntArray
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 Total = Literal["independent", "summed"]
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 ROUNDING = 1 / 12  # variance of a whole number taken as any
 ALIKE = log(1.2)  # variances of one law differ by less than this in their logarithm

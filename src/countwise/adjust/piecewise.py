@@ -19,10 +19,10 @@ from countwise.adjust.leastsquares import (
     project_down,
 )
 from countwise.adjust.mode import Mode, Total
-from countwise.adjust.topdown import floors_of, share_among_children
+from countwise.adjust.tree_walk import floors_of, share_among_children
 from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.apportion import last_ranks, random_ranks
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 Gathered = tuple[FloatArray, ...] | tuple[IntArray, ...]
 PIECEWISE = ("mode", "least-squares", "draw-1", "draw-2", "clipped")

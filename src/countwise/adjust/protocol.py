@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from countwise.arrays import IntArray
-from countwise.privacy.measurements import Measurements
+from countwise.tables.measurements import Measurements
 
 
 class Adjustment(Protocol):

@@ -39,7 +39,7 @@ FAINT = 1e-10  # of a component's largest likelihood: below, the transform has t
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Spread:
+class SpreadWeights:
     """Weights of log u = -5, -4.75, …, 3, then of being empty, then of anything up to `top`."""
 
     weights: FloatArray
@@ -134,7 +134,7 @@ class Scatter:
         return np.asarray(keys * (int(np.ptp(values)) + 1) + values - values.min())
 
     @cached_property
-    def _tables(self) -> dict[ErrorLaw, "_Table"]:
+    def _tables(self) -> dict[ErrorLaw, "_LikelihoodTable"]:
         nodes = np.flatnonzero(self.seen.free)
         means = means_of(self.grades[nodes], self.top)
         return {
@@ -171,7 +171,7 @@ class GammaPoisson:
         return Scatter(seen=self.seen, grades=self.grades, top=self.top).keys(nodes)
 
     @cached_property
-    def _tables(self) -> dict[tuple[ErrorLaw, float], "_Table"]:
+    def _tables(self) -> dict[tuple[ErrorLaw, float], "_LikelihoodTable"]:
         nodes = np.flatnonzero(self.seen.free)
         lowest, highest = int(self.grades[nodes].min()), int(self.grades[nodes].max())
         count = highest - lowest + 1
@@ -200,7 +200,7 @@ class GammaPoisson:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Table:
+class _LikelihoodTable:
     """Likelihoods and moments at every small value: a row a mean, the last for anything.
 
     Values are counted in units of `unit`, from -`reach` to `near`. Beyond that the error changes
@@ -236,7 +236,7 @@ class _Table:
         return likelihood, mean, variance
 
 
-def _tabled(means: "Means", law: ErrorLaw, largest: int) -> _Table:
+def _tabled(means: "Means", law: ErrorLaw, largest: int) -> _LikelihoodTable:
     """Convolutions of the counts' laws, and of their first moments, with that of the error."""
     unit = max(int(law.variance**0.5 / GRAIN), 1)
     reach = int(law.isf(FAR)) // unit + 1
@@ -260,7 +260,7 @@ def _tabled(means: "Means", law: ErrorLaw, largest: int) -> _Table:
     mean = np.where(likelihood > 0, smoothed(counts * x) / unit / safe, np.maximum(values, 0))
     mean = np.clip(mean, 0.0, x[-1])
     square = np.where(likelihood > 0, smoothed(counts * x**2.0) / unit / safe, mean**2)
-    return _Table(
+    return _LikelihoodTable(
         means=means,
         law=law,
         unit=unit,
@@ -310,7 +310,7 @@ def means_of(grades: IntArray, top: int) -> Means:
     return Means(lowest=lowest, count=count, top=top)
 
 
-def spread_table(spread: Spread, means: Means, grades: IntArray) -> FloatArray:
+def spread_table(spread: SpreadWeights, means: Means, grades: IntArray) -> FloatArray:
     """log P(N = x) on the means' grid, a row a grade."""
     x = means.grid
     laws = np.exp(means.logs(x))

@@ -8,25 +8,25 @@ from typing import Annotated
 import typer
 
 from countwise.cli import (
-    adjust,
-    audit,
-    convert,
-    demo,
-    infer,
-    ledger,
-    plan,
-    receipt,
-    release,
-    reproduce,
-    risk,
-    tabulate,
-    verify,
+    adjust_command,
+    audit_command,
+    convert_command,
+    demo_command,
+    infer_command,
+    ledger_command,
+    plan_command,
+    receipt_command,
+    release_command,
+    reproduce_command,
+    risk_command,
+    tabulate_command,
+    verify_command,
 )
-from countwise.cli import backup as backing
-from countwise.cli import serve as serving
-from countwise.cli.faults import only_our_words, unforeseen
+from countwise.cli import backup_command as backing
+from countwise.cli import serve_command as serving
+from countwise.cli.crashes import only_our_words, unforeseen
 from countwise.errors import CountwiseError
-from countwise.tables.faults import reason
+from countwise.tables.file_faults import reason
 
 app = typer.Typer(
     name="countwise",
@@ -36,21 +36,21 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
-app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
-app.command("release", epilog=release.EXAMPLE)(release.release)
-app.command("tabulate", epilog=tabulate.EXAMPLE)(tabulate.tabulate)
-app.command("convert", epilog=convert.EXAMPLE)(convert.convert)
-app.command("adjust", epilog=adjust.EXAMPLE)(adjust.adjust)
-app.command("infer", epilog=infer.EXAMPLE)(infer.infer)
-app.command("reproduce", epilog=reproduce.EXAMPLE)(reproduce.reproduce)
+app.command("demo", epilog=demo_command.EXAMPLE)(demo_command.demo)
+app.command("plan", epilog=plan_command.EXAMPLE)(plan_command.plan)
+app.command("release", epilog=release_command.EXAMPLE)(release_command.release)
+app.command("tabulate", epilog=tabulate_command.EXAMPLE)(tabulate_command.tabulate)
+app.command("convert", epilog=convert_command.EXAMPLE)(convert_command.convert)
+app.command("adjust", epilog=adjust_command.EXAMPLE)(adjust_command.adjust)
+app.command("infer", epilog=infer_command.EXAMPLE)(infer_command.infer)
+app.command("reproduce", epilog=reproduce_command.EXAMPLE)(reproduce_command.reproduce)
 app.command("serve", epilog=serving.EXAMPLE)(serving.serve)
 app.command("backup", epilog=backing.EXAMPLE)(backing.backup)
-app.add_typer(audit.app, name="audit", epilog=audit.EXAMPLE)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(receipt.app, name="receipt")
-app.add_typer(risk.app, name="risk")
-app.add_typer(verify.app, name="verify")
+app.add_typer(audit_command.app, name="audit", epilog=audit_command.EXAMPLE)
+app.add_typer(ledger_command.app, name="ledger")
+app.add_typer(receipt_command.app, name="receipt")
+app.add_typer(risk_command.app, name="risk")
+app.add_typer(verify_command.app, name="verify")
 
 
 def print_version(asked: bool) -> None:

@@ -8,8 +8,8 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.errors import PlanError
-from countwise.privacy.epsilon import written
-from countwise.release.blackbox import CONFIDENCE, RUNS, TOLD, Finding, prove_loss
+from countwise.noise.numbers import written
+from countwise.release.blackbox import CONFIDENCE, RUNS, TOLD, ProvenLoss, prove_loss
 from countwise.release.neighbours import Pair, given_pair, widest_pair
 from countwise.release.plan import Plan
 from countwise.tables.layouts import Layout
@@ -86,7 +86,7 @@ def release(
         raise typer.Exit(1)
 
 
-def as_data(found: Finding, plan: Plan, *, adjusted: bool) -> dict[str, Any]:
+def as_data(found: ProvenLoss, plan: Plan, *, adjusted: bool) -> dict[str, Any]:
     """What was tried and found."""
     return {
         "plan": plan.to_dict(),
@@ -108,7 +108,7 @@ def _changed(pair: Pair) -> dict[str, int]:
     return {level: int((change != 0).sum()) for level, change in levels}
 
 
-def print_finding(found: Finding) -> None:
+def print_finding(found: ProvenLoss) -> None:
     """The loss proved beside the loss stated, and what that means."""
     symbol = "ε" if found.unit == "epsilon" else "ρ"
     print_table(
@@ -126,7 +126,7 @@ def print_finding(found: Finding) -> None:
     out.print(f"\n{_verdict(found, symbol)}")
 
 
-def _verdict(found: Finding, symbol: str) -> str:
+def _verdict(found: ProvenLoss, symbol: str) -> str:
     sure = f"{100 * found.confidence:.10g}%"
     if found.broken:
         return (

@@ -8,9 +8,9 @@ from uuid import uuid4
 import typer
 
 from countwise.cli.console import err, out
-from countwise.cli.ledger import ledger_at
+from countwise.cli.ledger_command import ledger_at
 from countwise.errors import PlanError
-from countwise.privacy.prices import Loss
+from countwise.ledger.prices import Loss
 from countwise.release.payment import FREE, Payment
 from countwise.tables.tabulate import counted_for
 

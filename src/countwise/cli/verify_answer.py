@@ -11,7 +11,7 @@ from countwise.cli.console import out, print_json, print_table
 from countwise.cli.verify_options import Border, Page
 from countwise.errors import AnswerError
 from countwise.release.folder import whole
-from countwise.reports.verification import answer_page
+from countwise.reports.verification_page import answer_page
 from countwise.verification.answer import Answer, disagreements, recompute
 from countwise.verification.receipt import check_receipt
 from countwise.verification.rules import RULES

@@ -23,14 +23,14 @@ from countwise.cli.verify_options import (
     whole_numbers,
 )
 from countwise.errors import InputError
-from countwise.privacy.epsilon import one_of, written
+from countwise.noise.numbers import one_of, written
 from countwise.verification.border import SYMMETRIC, stated_border
-from countwise.verification.mechanisms import MECHANISMS
+from countwise.verification.outcome_noise import MECHANISMS
 from countwise.verification.planner import (
     ABOUT,
-    Power,
-    Rehearsal,
+    RepeatedVerdicts,
     Setting,
+    SimulatedPower,
     power,
     rehearse,
     synthetic_power,
@@ -58,9 +58,9 @@ class Synthetic:
     `lean` is the least share of partitions in which a claim at its threshold holds, or fails.
     """
 
-    power: Power
+    power: SimulatedPower
     lean: float | None
-    rehearsal: Rehearsal
+    rehearsal: RepeatedVerdicts
 
 
 def plan(
@@ -141,7 +141,7 @@ def plan(
     distances = numbers(distance, what="distance")
     rng = np.random.default_rng(seed)
     with progress(len(hopeful) * len(distances) + 2 * rehearsals * len(requests)) as tell:
-        powers: list[Power] = []
+        powers: list[SimulatedPower] = []
         for setting in hopeful:
             for d in distances:
                 tell(f"M = {setting.partitions}, ε = {written(setting.epsilon)}")
@@ -213,7 +213,9 @@ def _requests(
     ]
 
 
-def _print_plan(powers: list[Power], never: list[Setting], synthetic: list[Synthetic]) -> None:
+def _print_plan(
+    powers: list[SimulatedPower], never: list[Setting], synthetic: list[Synthetic]
+) -> None:
     print_table(
         ("ε", "M", "distance", "r", "supported", "contradicted", "not decided"),
         [_row(each, f"{each.distance:g}") for each in powers],
@@ -243,7 +245,7 @@ def _print_plan(powers: list[Power], never: list[Setting], synthetic: list[Synth
         out.print(lean_words(found.lean, setting), markup=False)
 
 
-def _row(each: Power, third: str) -> tuple[str, ...]:
+def _row(each: SimulatedPower, third: str) -> tuple[str, ...]:
     return (
         written(each.setting.epsilon),
         str(each.setting.partitions),
@@ -259,7 +261,7 @@ def _setting(each: Setting) -> dict[str, Any]:
     return {"epsilon": written(each.epsilon), "partitions": each.partitions}
 
 
-def _chances(each: Power) -> dict[str, Any]:
+def _chances(each: SimulatedPower) -> dict[str, Any]:
     return _setting(each.setting) | {
         "r": each.r,
         "supported": each.supported,

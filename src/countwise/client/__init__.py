@@ -10,23 +10,23 @@ A call that gets no answer is made again, and no call spends twice: a submission
 made once, by which the server knows it again.
 """
 
-from countwise.client.asking import Client, NoAnswerError
-from countwise.client.calls import RefusedError, UnreachableError
+from countwise.client.http_calls import RefusedError, UnreachableError
+from countwise.client.remote import Client, NoAnswerError
 from countwise.client.results import Answered, Job, Receipt, Rehearsal, read_receipt
-from countwise.verification.exchange import Budget, Column, Dataset, Plan, Power
+from countwise.verification.exchange import BudgetState, Column, Dataset, Power, QuestionPlan
 from countwise.verification.question import Question
 
 __all__ = [
     "Answered",
-    "Budget",
+    "BudgetState",
     "Client",
     "Column",
     "Dataset",
     "Job",
     "NoAnswerError",
-    "Plan",
     "Power",
     "Question",
+    "QuestionPlan",
     "Receipt",
     "RefusedError",
     "Rehearsal",

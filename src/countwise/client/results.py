@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from countwise.client.calls import RefusedError
+from countwise.client.http_calls import RefusedError
 from countwise.errors import AnswerError
 from countwise.verification.answer import Answer
-from countwise.verification.exchange import Budget, Column, Dataset, Plan, Power
+from countwise.verification.exchange import BudgetState, Column, Dataset, Power, QuestionPlan
 from countwise.verification.receipt import check_receipt
 
 Result = TypeVar("Result")
@@ -89,15 +89,15 @@ def read(kind: type[Result], data: Any, **known: Any) -> Result:
 def read_dataset(data: Any) -> Dataset:
     """A data set from the server's JSON."""
     columns = (read(Column, each, levels=tuple(each["levels"])) for each in data["columns"])
-    return read(Dataset, data, columns=tuple(columns), budget=read(Budget, data["budget"]))
+    return read(Dataset, data, columns=tuple(columns), budget=read(BudgetState, data["budget"]))
 
 
-def read_plan(data: Any) -> Plan:
+def read_plan(data: Any) -> QuestionPlan:
     """A plan from the server's JSON."""
     return read(
-        Plan,
+        QuestionPlan,
         data,
-        budgets=tuple(read(Budget, each) for each in data["budgets"]),
+        budgets=tuple(read(BudgetState, each) for each in data["budgets"]),
         outcomes=tuple(data["outcomes"]),
         power=tuple(read(Power, each) for each in data["power"]),
     )

@@ -1,5 +1,6 @@
 """From a release to the posterior of the true counts. Sees published values only.
 
-Owns evidence, priors, and the passing of messages on trees; every sum over whole numbers is
-done by `kernels`. Must not compile, print, or draw privacy noise.
+Owns the routes, the answers a posterior gives, and the statements it is asked about. Laws of
+counts on a tree are `sumproduct`'s, what adjusted counts alone say is `withheld`'s. Must not
+compile, print, or draw privacy noise.
 """

@@ -12,12 +12,12 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import CountwiseError, InputError
-from countwise.inference.climbing import Joint, climbed, middles
-from countwise.kernels.combinations import combination_logs
-from countwise.sumproduct.laws import Laws
-from countwise.sumproduct.pairs import Paired
-from countwise.sumproduct.steps import Steps
+from countwise.inference.local_search import JointLaw, climbed, middles
+from countwise.kernels.combination_weights import combination_logs
+from countwise.sumproduct.count_laws import Laws
+from countwise.sumproduct.step_mixture import Steps
 from countwise.sumproduct.tree import Solved, Ties
+from countwise.withheld.packed_pairs import Paired
 
 MOST = 200  # siblings beyond which no combination has a probability worth listing
 BATCH = 4_096
@@ -43,7 +43,7 @@ class Combination:
         return sum(self.counts)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Siblings:
     """The joint law of children that are a mixture of steps; `coupling` holds of their sum."""
 
@@ -130,7 +130,7 @@ def most_frequent(rows: IntArray, count: int, effective: float) -> list[Combinat
     ]
 
 
-def _all_likely(joint: Joint, marginals: Laws, count: int) -> IntArray | None:
+def _all_likely(joint: JointLaw, marginals: Laws, count: int) -> IntArray | None:
     """Combinations among which the `count` most probable ones are; None where they are too many.
 
     No combination is more probable than any of its counts by itself: once so many are found that
@@ -157,7 +157,7 @@ def bulk(low: int, law: FloatArray, least: float = np.inf) -> IntArray:
     return np.arange(low + near[0], low + near[-1] + 1)
 
 
-def few(joint: Joint, within: list[IntArray]) -> bool:
+def few(joint: JointLaw, within: list[IntArray]) -> bool:
     """Whether all combinations of these counts may be tried."""
     return prod(len(each) for each in within) <= joint.grid
 
@@ -167,7 +167,7 @@ def all_rows(within: list[IntArray]) -> IntArray:
     return np.stack(np.meshgrid(*within, indexing="ij"), axis=-1).reshape(-1, len(within))
 
 
-def _climb(joint: Joint, start: IntArray, count: int) -> IntArray:
+def _climb(joint: JointLaw, start: IntArray, count: int) -> IntArray:
     """Rows settled by the search, and all their neighbours."""
     order = counting()
     seen = {start.tobytes()}

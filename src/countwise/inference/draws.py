@@ -7,13 +7,13 @@ import numpy as np
 
 from countwise.arrays import IntArray
 from countwise.errors import InputError
-from countwise.inference.adjusted import Adjusted
-from countwise.inference.names import find, level_names
+from countwise.inference.node_names import find, level_names
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
+from countwise.withheld.adjusted_counts import AdjustedTies
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Draws:
     """``levels[d]`` has one row a draw and one column a node; children add up to parents."""
 
@@ -67,7 +67,7 @@ def draw(
 
 def _top(solved: Solved, count: int, rng: np.random.Generator) -> list[IntArray]:
     """Draws of the root, with those of its children where they are drawn together."""
-    if isinstance(solved.ties, Adjusted):
+    if isinstance(solved.ties, AdjustedTies):
         known, children = solved.couplings[0].one(0), solved.children(0, 0, 1)
         rows = solved.ties.top_draws(children, *known, count, rng)
         if rows is not None:

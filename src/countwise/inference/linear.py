@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.relatives import joint_law
+from countwise.inference.node_pairs import joint_law
+from countwise.inference.sibling_sums import NOTHING, Sum, step_laws
 from countwise.inference.statements import Linear
-from countwise.inference.stepsums import NOTHING, Sum, step_laws
 from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 

@@ -9,8 +9,8 @@ import polars as pl
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.combinations import Combination
 from countwise.inference.draws import Draws
-from countwise.inference.judgement import Probability
-from countwise.inference.names import find, level_names, path_name
+from countwise.inference.node_names import find, level_names, path_name
+from countwise.inference.statement_probabilities import Probability
 from countwise.progress import Tell, silent
 from countwise.sumproduct.summaries import Law, Summaries
 from countwise.tables.hierarchy import Hierarchy
@@ -21,7 +21,7 @@ def in_brief(prior: str) -> str:
     return prior.partition(" (")[0].partition(" with U ≥")[0]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Node(Law):
     """The posterior of one node's true count."""
 
@@ -30,7 +30,7 @@ class Node(Law):
     released: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Posterior:
     """What a release says about the true counts; `route` and `prior` say how it was found.
 

@@ -6,29 +6,29 @@ from pathlib import Path
 import numpy as np
 
 from countwise.adjust.leastsquares import LeastSquares
-from countwise.adjust.topdown import ranks
+from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.errors import InputError
-from countwise.inference.computed import Computed
-from countwise.inference.makings import Known
+from countwise.inference.exact_posterior import Computed
 from countwise.inference.posterior import Posterior
-from countwise.inference.priorfree import PriorFree
-from countwise.inference.published import (
+from countwise.inference.prior_free_posterior import PriorFree
+from countwise.inference.sampled_posterior import sample
+from countwise.noise.numbers import one_of
+from countwise.progress import Tell, silent
+from countwise.release.document import Release, check_counts, read_release
+from countwise.sumproduct.measured_nodes import seen_by
+from countwise.sumproduct.node_noise import node_noise
+from countwise.sumproduct.prior_free_laws import free_laws
+from countwise.sumproduct.priors import NestedCompositions, Prior, Uniform, read_prior
+from countwise.sumproduct.tree import Solved, Ties, solve
+from countwise.tables.measurements import Measurements
+from countwise.withheld.counts_only import (
     Published,
     exact_route,
     making,
-    sample,
     takes_minutes,
 )
-from countwise.privacy.epsilon import one_of
-from countwise.privacy.measurements import Measurements
-from countwise.progress import Tell, silent
-from countwise.release.document import Release, check_counts, read_release
-from countwise.sumproduct.free import free_laws
-from countwise.sumproduct.measured import seen_by
-from countwise.sumproduct.noise import node_noise
-from countwise.sumproduct.priors import NestedCompositions, Prior, Uniform, read_prior
-from countwise.sumproduct.tree import Solved, Ties, solve
+from countwise.withheld.release_models import Known
 
 SOURCES = ("sharpest", "measurements", "counts")
 PUBLISHED = "published"

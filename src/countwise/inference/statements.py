@@ -17,7 +17,7 @@ from math import lcm
 from typing import Literal
 
 from countwise.errors import InputError
-from countwise.inference.names import find
+from countwise.inference.node_names import find
 from countwise.tables.hierarchy import Hierarchy
 
 Relation = Literal[">", ">=", "<", "<=", "==", "!="]

@@ -42,7 +42,7 @@ from countwise.kernels.compilation import reading
 from countwise.kernels.jointdraws import sample
 from countwise.kernels.jointmode import find_mode, losses_by_sum
 from countwise.kernels.solution import LEAST_OVERLAP, TAIL, solve, solve_many, solve_whole
-from countwise.kernels.tilting import Problem
+from countwise.kernels.tilting import CoupledProblem
 
 
 def checked(
@@ -51,7 +51,7 @@ def checked(
     lows: IntArray,
     coupling: FloatArray | None,
     coupling_low: int,
-) -> Problem:
+) -> CoupledProblem:
     """A problem of one step; without a coupling, T = 1 on the whole range of the sum."""
     size = len(lows)
     if size == 0 or len(offsets) != size + 1 or offsets[0] != 0 or offsets[-1] != len(weights):
@@ -61,7 +61,7 @@ def checked(
         )
     if coupling is None:
         coupling, coupling_low = np.ones(len(weights) - size + 1), int(np.sum(lows))
-    return Problem(
+    return CoupledProblem(
         reading(weights, np.float64),
         np.array(offsets, np.int64),
         reading(lows, np.int64),
@@ -164,7 +164,7 @@ def downward(
     return messages, log
 
 
-class Level(NamedTuple):
+class LevelSolutions(NamedTuple):
     """Solutions of many problems: a row of a hierarchy's parents, say."""
 
     marginals: FloatArray
@@ -183,7 +183,7 @@ def level(
     coupling_offsets: IntArray,
     coupling_lows: IntArray,
     downward: bool = True,
-) -> Level:
+) -> LevelSolutions:
     """Many problems at once: problem g couples the components groups[g] to groups[g + 1] - 1.
 
     Its coupling is ``couplings[coupling_offsets[g]:coupling_offsets[g + 1]]``, from
@@ -192,7 +192,7 @@ def level(
     """
     marginals, messages = np.zeros((2, len(weights)))
     sums = np.zeros(len(couplings))
-    every = Problem(
+    every = CoupledProblem(
         reading(weights, np.float64),
         np.array(offsets, np.int64),
         reading(lows, np.int64),
@@ -204,7 +204,7 @@ def level(
     groups, starts = np.array(groups, np.int64), np.array(coupling_offsets, np.int64)
     bottoms = np.array(coupling_lows, np.int64)
     logs = solve_many(every, groups, starts, bottoms, downward, marginals, messages, sums)
-    return Level(marginals, messages, sums, logs)
+    return LevelSolutions(marginals, messages, sums, logs)
 
 
 def draws(

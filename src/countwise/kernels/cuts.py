@@ -15,9 +15,8 @@ possible, which is returned as a single step without a cut and with windows [0, 
 v = 0 is apportioned as if all components were equal (`is_equal_split`) and belongs to no cut.
 
 As the quotient of the cut grows the ends of the windows move one at a time, so `enumerate_cuts`
-lists changes only, and `countwise.kernels.mixture` adds up the coupled sums of all cuts along
-them.
-All comparisons of quotients are exact for counts below 2^52.
+lists changes only, and `countwise.kernels.coupled_mixture` adds up the coupled sums of all cuts
+along them. All comparisons of quotients are exact for counts below 2^52.
 """
 
 from typing import NamedTuple

@@ -7,7 +7,7 @@ from countwise.errors import InputError
 from countwise.kernels.compilation import compiled, inner
 from countwise.kernels.solution import TAIL
 from countwise.kernels.sumtree import Tree, advance, planted
-from countwise.kernels.tilting import Problem, Tilted, prepare
+from countwise.kernels.tilting import CoupledProblem, Tilted, prepare
 
 TRIES = 100  # a split that meets a rounding error is drawn again this often
 NEGLIGIBLE = 1e-6  # share of a sum's weight that the tails which were cut may have had
@@ -89,7 +89,7 @@ def choose_steps(tilted: Tilted, tail: float, sums: IntArray, rng: np.random.Gen
 
 @compiled
 def split_sums(
-    problem: Problem, tail: float, sums: IntArray, rng: np.random.Generator
+    problem: CoupledProblem, tail: float, sums: IntArray, rng: np.random.Generator
 ) -> tuple[IntArray, bool]:
     """A joint draw for each sum, one a row, and whether all of them could be drawn."""
     tilted = prepare(problem)
@@ -117,7 +117,7 @@ def split_sums(
     return rows, True
 
 
-def sample(problem: Problem, sums: IntArray, rng: np.random.Generator) -> IntArray:
+def sample(problem: CoupledProblem, sums: IntArray, rng: np.random.Generator) -> IntArray:
     """A joint draw for each sum, one a row; T is not used except to place the tilt.
 
     Sums in tails that were cut, or lost to rounding, are split again with every tail kept.

@@ -5,11 +5,11 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled, inner
 from countwise.kernels.sumtree import Tree, planted
-from countwise.kernels.tilting import Problem, Tilted, prepare, rebased
+from countwise.kernels.tilting import CoupledProblem, Tilted, prepare, rebased
 
 
 @compiled
-def find_mode(problem: Problem) -> IntArray:
+def find_mode(problem: CoupledProblem) -> IntArray:
     """A vector of largest joint weight.
 
     The loss of a vector is how far its log weight is below the sum of the separate maxima. A
@@ -29,7 +29,7 @@ def find_mode(problem: Problem) -> IntArray:
 
 
 @compiled
-def losses_by_sum(problem: Problem, bound: float) -> FloatArray:
+def losses_by_sum(problem: CoupledProblem, bound: float) -> FloatArray:
     """The least loss of a vector for each sum in the window of T; T itself does not count.
 
     A vector's loss counts from the sum of the separate maxima; beyond the bound it is inf.
@@ -49,7 +49,7 @@ def losses_by_sum(problem: Problem, bound: float) -> FloatArray:
 
 
 @inner
-def fill_least(tree: Tree, problem: Problem, bound: float) -> None:
+def fill_least(tree: Tree, problem: CoupledProblem, bound: float) -> None:
     """The least loss of each sum at every node of the tree."""
     leaves = problem.lows.size
     for s in range(leaves):
@@ -61,7 +61,7 @@ def fill_least(tree: Tree, problem: Problem, bound: float) -> None:
 
 
 @inner
-def least(tree: Tree, problem: Problem, bound: float, totals: IntArray) -> float:
+def least(tree: Tree, problem: CoupledProblem, bound: float, totals: IntArray) -> float:
     """Fill totals with a vector of least loss among those within the bound; returns its loss."""
     fill_least(tree, problem, bound)
     loss = tree.values[: tree.lengths[0]].copy()

@@ -5,14 +5,14 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled, inner
 from countwise.kernels.sumtree import Tree, add_scaled, advance, planted, push, take
-from countwise.kernels.tilting import Problem, Tilted, impossible, prepare
+from countwise.kernels.tilting import CoupledProblem, Tilted, impossible, prepare
 
 TAIL = 1e-15  # share of a node's mass that is cut off, both ends together
 LEAST_OVERLAP = 1e-3  # below this share the law and T hardly meet, and tails are kept
 
 
 @inner
-def meet(tree: Tree, problem: Problem, product: FloatArray, message: FloatArray) -> float:
+def meet(tree: Tree, problem: CoupledProblem, product: FloatArray, message: FloatArray) -> float:
     """Product of the law of the sum and T, on T's support; the message T sends to the root.
 
     Returns a bound on the sum of the product, the smaller of max(T)·Σlaw and max(law)·ΣT. What
@@ -96,7 +96,7 @@ def finish(
 
 
 @inner
-def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]:
+def portion(problem: CoupledProblem, first: int, last: int) -> tuple[CoupledProblem, IntArray]:
     """The steps first to last - 1 as a problem of their own, and which pieces it has."""
     size, begin = problem.bounds[1], problem.bounds[first + 1]
     pieces = np.empty(size + problem.bounds[last] - begin, np.int64)
@@ -114,7 +114,7 @@ def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]
         weights[offsets[i] : offsets[i + 1]] = problem.weights[there]
     bounds = np.zeros(last - first + 1, np.int64)
     bounds[1:] = problem.bounds[first + 1 : last + 1] - begin + size
-    return Problem(
+    return CoupledProblem(
         weights,
         offsets,
         problem.lows[pieces],
@@ -127,7 +127,7 @@ def portion(problem: Problem, first: int, last: int) -> tuple[Problem, IntArray]
 
 @inner
 def solve_alike(
-    problem: Problem,
+    problem: CoupledProblem,
     downward: bool,
     tail: float,
     marginals: FloatArray,
@@ -149,7 +149,7 @@ def solve_alike(
 
 @compiled
 def solve(
-    problem: Problem,
+    problem: CoupledProblem,
     downward: bool,
     least_overlap: float,
     marginals: FloatArray,
@@ -213,7 +213,7 @@ def solve(
 
 @compiled
 def solve_whole(
-    problem: Problem,
+    problem: CoupledProblem,
     downward: bool,
     tail: float,
     marginals: FloatArray,
@@ -230,7 +230,7 @@ def solve_whole(
 
 @compiled
 def solve_many(
-    every: Problem,
+    every: CoupledProblem,
     groups: IntArray,
     coupling_offsets: IntArray,
     coupling_lows: IntArray,
@@ -247,7 +247,7 @@ def solve_many(
         there = slice(coupling_offsets[g], coupling_offsets[g + 1])
         offsets = every.offsets[first : last + 1] - every.offsets[first]
         bounds = np.array([0, last - first])
-        problem = Problem(
+        problem = CoupledProblem(
             every.weights[here],
             offsets,
             every.lows[first:last],

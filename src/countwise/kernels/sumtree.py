@@ -7,7 +7,7 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import inner
 from countwise.kernels.convolution import Circle, convolve, correlate, empty_circle
-from countwise.kernels.tilting import Problem, Tilted
+from countwise.kernels.tilting import CoupledProblem, Tilted
 
 
 class Tree(NamedTuple):
@@ -158,7 +158,9 @@ def place(tree: Tree, tilted: Tilted, q: int) -> None:
 
 
 @inner
-def take(tree: Tree, problem: Problem, q: int, messages: FloatArray, scales: FloatArray) -> None:
+def take(
+    tree: Tree, problem: CoupledProblem, q: int, messages: FloatArray, scales: FloatArray
+) -> None:
     """Collect the message that has come to the leaf of piece q, and its scale."""
     leaf = (tree.lengths.size - 1) // 2 + problem.components[q]
     scales[q] = tree.message_scales[leaf]

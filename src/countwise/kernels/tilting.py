@@ -15,7 +15,7 @@ STEEPEST = 1500.0  # largest tilt: turns the range of a float64 upside down, twi
 FINEST = 1e-9  # tilts are not told apart further
 
 
-class Problem(NamedTuple):
+class CoupledProblem(NamedTuple):
     """Ragged weights and T; the weights of step c are pieces bounds[c] to bounds[c + 1] - 1.
 
     Piece q serves component ``components[q]`` from its step on, until the next piece of that
@@ -37,7 +37,7 @@ class Tilted(NamedTuple):
     The true weights of piece q are exp(factors[q] - θx) times those of ``problem``.
     """
 
-    problem: Problem
+    problem: CoupledProblem
     bases: IntArray
     theta: float
     factors: FloatArray
@@ -74,7 +74,7 @@ def moments(weights: FloatArray, first: int) -> tuple[float, float, float]:
 
 
 @inner
-def imbalance(problem: Problem, active: IntArray, theta: float) -> tuple[float, float]:
+def imbalance(problem: CoupledProblem, active: IntArray, theta: float) -> tuple[float, float]:
     """Mean of the tilted sum minus mean of the tilted T, and the derivative of that in θ."""
     scratch = np.empty(problem.coupling.size)
     tilt(problem.coupling, -theta, problem.coupling_low, scratch)
@@ -91,7 +91,7 @@ def imbalance(problem: Problem, active: IntArray, theta: float) -> tuple[float, 
 
 
 @inner
-def central(problem: Problem) -> tuple[IntArray, float, float]:
+def central(problem: CoupledProblem) -> tuple[IntArray, float, float]:
     """The pieces of the step with most weight, were all laws normal; `imbalance` there, untilted.
 
     Pieces without mass count as e^-1000000000, so that a step without them is preferred.
@@ -116,7 +116,7 @@ def central(problem: Problem) -> tuple[IntArray, float, float]:
 
 
 @inner
-def balance(problem: Problem) -> float:
+def balance(problem: CoupledProblem) -> float:
     """The tilt θ at which sum and T have about the same mean, by safeguarded Newton steps.
 
     It minimises the convex bound log Σ_x Π w(x)e^{θx} + log Σ_t T(t)e^{-θt} of the log normaliser;
@@ -139,7 +139,7 @@ def balance(problem: Problem) -> float:
 
 
 @inner
-def rebased(problem: Problem) -> tuple[Problem, IntArray]:
+def rebased(problem: CoupledProblem) -> tuple[CoupledProblem, IntArray]:
     """The problem with each component counted from its lowest value, and these values."""
     weights, offsets, lows, components, bounds, coupling, coupling_low = problem
     bases = np.full(bounds[1], np.iinfo(np.int64).max)
@@ -149,11 +149,13 @@ def rebased(problem: Problem) -> tuple[Problem, IntArray]:
     for q in range(lows.size):
         shifts[q] -= bases[components[q]]
     low = coupling_low - bases.sum()
-    return Problem(weights.copy(), offsets, shifts, components, bounds, coupling.copy(), low), bases
+    return CoupledProblem(
+        weights.copy(), offsets, shifts, components, bounds, coupling.copy(), low
+    ), bases
 
 
 @inner
-def prepare(problem: Problem) -> Tilted:
+def prepare(problem: CoupledProblem) -> Tilted:
     """Count from each component's lowest value, and tilt."""
     shifted, bases = rebased(problem)
     theta = balance(shifted)
@@ -166,7 +168,7 @@ def prepare(problem: Problem) -> Tilted:
 
 
 @inner
-def impossible(problem: Problem) -> bool:
+def impossible(problem: CoupledProblem) -> bool:
     """Whether T is zero, or (with a single step) lies outside the range of the sum."""
     sizes = problem.offsets[1:] - problem.offsets[:-1]
     if problem.coupling.size == 0 or not problem.coupling.max() > 0.0 or sizes.min() == 0:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from countwise.arrays import BoolArray, IntArray
-from countwise.privacy.laws import IntegerLaw
+from countwise.noise.laws import IntegerLaw
 from countwise.tables.workload import Margin
 
 

@@ -45,7 +45,7 @@ class Event:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ProvenLoss:
     """The largest loss proved for a pair, and what it rests on."""
 
     pair: Pair
@@ -73,7 +73,7 @@ def prove_loss(
     confidence: float = CONFIDENCE,
     adjusted: bool = False,
     tell: Tell = silent,
-) -> Finding:
+) -> ProvenLoss:
     """Release both tables `runs` times; `adjusted` looks at the counts that are published last."""
     found = []
     for which, cells in enumerate(pair.tables, start=1):
@@ -91,7 +91,7 @@ def prove_loss(
     if not event.above:
         hits.reverse()
     more, less = (np.array(each, dtype=np.int64) for each in hits)
-    return Finding(
+    return ProvenLoss(
         pair=pair,
         unit=unit,
         stated=float(pair.stated.amount),

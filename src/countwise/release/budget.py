@@ -7,9 +7,9 @@ from math import asinh
 from typing import Literal
 
 from countwise.arrays import BoolArray
-from countwise.privacy.epsilon import written
-from countwise.privacy.laws import IntegerLaw
-from countwise.privacy.zcdp import DELTA, epsilon_at, epsilon_of_levels, rounded_up
+from countwise.noise.laws import IntegerLaw
+from countwise.noise.numbers import written
+from countwise.noise.zcdp import DELTA, epsilon_at, epsilon_of_levels, rounded_up
 from countwise.tables.invariants import Invariants
 
 MICRO = 1_000_000

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from countwise.arrays import IntArray
+from countwise.noise.laws import Exact
+from countwise.noise.numbers import written
 from countwise.pages.page import render
-from countwise.privacy.epsilon import written
-from countwise.privacy.laws import Exact
-from countwise.privacy.measurements import Measurements
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
+from countwise.tables.measurements import Measurements
 
 MOST_NAMED = 12
 TIES = {

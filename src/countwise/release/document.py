@@ -14,24 +14,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from countwise.adjust.fitted import Fitted, SharePrior, read_fitted
+from countwise.adjust.fitted_priors import Fitted, SharePrior, read_fitted
 from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
-from countwise.privacy.epsilon import written
-from countwise.privacy.laws import LAWS
-from countwise.privacy.measurements import Measurements
-from countwise.privacy.sensitivity import level_moves
-from countwise.privacy.zcdp import DELTA, epsilon_at
+from countwise.noise.laws import LAWS
+from countwise.noise.numbers import written
+from countwise.noise.sensitivity import level_moves
+from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate
+from countwise.release.count_ranges import METHODS, Ranges
 from countwise.release.folder import completed, whole
-from countwise.release.margins import noise_in_words
+from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import Plan, from_dict
 from countwise.release.promise import make_promise
-from countwise.release.ranges import METHODS, Ranges
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
+from countwise.tables.measurements import Measurements
 
 FORMAT = 1
 TABLES = ("counts.csv", "counts.parquet", "measurements.parquet")
@@ -39,7 +39,7 @@ MOST_CSV = 20_000_000
 """Counts up to which counts.csv is written unless the user says otherwise."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Release:
     """A published table: counts that add up, the noisy counts behind them, and how it was made."""
 

@@ -7,7 +7,7 @@ adjustment will need is asked before.
 import os
 
 from countwise.errors import PlanError
-from countwise.privacy import joint, opendp_backend, sampling
+from countwise.noise import joint, opendp_backend, sampling
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy

@@ -3,12 +3,12 @@
 import numpy as np
 
 from countwise.arrays import IntArray, frozen
-from countwise.privacy import opendp_backend, sampling
-from countwise.privacy.joint import joint_noise
-from countwise.privacy.measurements import Measurements
+from countwise.noise import opendp_backend, sampling
+from countwise.noise.joint import joint_noise
 from countwise.release.budget import Budget
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 
 SAMPLERS = {"exact": sampling.sample, "opendp": opendp_backend.sample}
 
@@ -34,7 +34,10 @@ def draw_noise(hierarchy: Hierarchy, budget: Budget, *, noise: str) -> tuple[Int
     sample, exact = SAMPLERS[noise], budget.exact
     if budget.joint:
         magnitude = sampling.sample_magnitude
-        return joint_noise(hierarchy, budget.laws, sample=sample, magnitude=magnitude, exact=exact)
+        cells = joint_noise(
+            hierarchy.offsets, budget.laws, sample=sample, magnitude=magnitude, exact=exact
+        )
+        return hierarchy.sums(cells)
     return tuple(
         sample(law, size) if exact is None else np.where(exact[level], 0, sample(law, size))
         for level, (law, size) in enumerate(zip(budget.laws, hierarchy.sizes, strict=True))

@@ -7,9 +7,9 @@ from pathlib import Path
 from secrets import token_hex
 
 from countwise.errors import BudgetError, InputError
+from countwise.release.checkpoints import Staging, opened
 from countwise.release.folder import discard
-from countwise.release.stages import TOP
-from countwise.release.staging import Staging, opened
+from countwise.release.piece_tasks import TOP
 
 
 @dataclass(frozen=True, kw_only=True)

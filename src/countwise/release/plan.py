@@ -18,17 +18,17 @@ from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.errors import PlanError
-from countwise.privacy.epsilon import Number, exact, one_of, written
-from countwise.privacy.joint import QUICK_DRAWS, expected_draws
-from countwise.privacy.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.privacy.sensitivity import (
+from countwise.noise.joint import QUICK_DRAWS, expected_draws
+from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
+from countwise.noise.numbers import Number, exact, one_of, written
+from countwise.noise.sensitivity import (
     NEIGHBOURS,
     Neighbours,
     level_moves,
     level_sensitivity,
     squared_level_sensitivity,
 )
-from countwise.privacy.zcdp import gaussian_scale
+from countwise.noise.zcdp import gaussian_scale
 from countwise.release.budget import (
     Budget,
     LevelBudget,

@@ -12,8 +12,8 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from countwise.privacy.epsilon import written
-from countwise.privacy.zcdp import DELTA, rounded_up
+from countwise.noise.numbers import written
+from countwise.noise.zcdp import DELTA, rounded_up
 from countwise.release.budget import Budget, Unit
 
 WHO = {

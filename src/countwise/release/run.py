@@ -4,13 +4,13 @@ import numpy as np
 
 from countwise.adjust.auto import adjusted
 from countwise.arrays import frozen
-from countwise.privacy import entropy
+from countwise.noise import entropy
 from countwise.progress import Tell, silent
+from countwise.release.count_ranges import ranges_of
 from countwise.release.document import Release, check_counts
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.measure import measure
 from countwise.release.plan import Plan
-from countwise.release.ranges import ranges_of
 from countwise.tables.confidential import Confidential
 
 

@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from countwise.errors import CountwiseError, TableError
 from countwise.progress import Report
-from countwise.release.runners import Named
-from countwise.release.sources import Source, records_in_pieces
-from countwise.release.stages import Work
+from countwise.release.count_sources import CountSource, records_in_pieces
+from countwise.release.execution import Named
+from countwise.release.piece_tasks import TaskContext
 from countwise.tables import engines
 from countwise.tables.cut import PIECE, cut_domain
-from countwise.tables.pieces import piece_numbers, record_piece
-from countwise.tables.spark import quiet, session
+from countwise.tables.piece_sources import piece_numbers, record_piece
+from countwise.tables.spark_session import quiet, session
 from countwise.tables.tabulate import (
     REFUSALS,
     Tabulation,
@@ -98,13 +98,15 @@ def spark_record_source(
     domain: Path,
     engine: str,
     most: int = PIECE,
-) -> Source | None:
+) -> CountSource | None:
     """Records that Spark counts and hands, a piece each, to where they are measured."""
     cut = cut_domain(tabulation.domain, most=most)
     if cut is None:
         return None
 
-    def measure(work: Work, each: Named, key: str, drawing: Callable[[], None]) -> list[bytes]:
+    def measure(
+        work: TaskContext, each: Named, key: str, drawing: Callable[[], None]
+    ) -> list[bytes]:
         spark = session(engine)
         with engines.opened(records, engine=engine) as source, quiet():
             query = grouped(source, tabulation, key=key)
@@ -138,7 +140,7 @@ def _mark(name: str) -> str:
 class _Place:
     """From groups of equal records to the cells they are counted in, and the piece of each."""
 
-    work: Work
+    work: TaskContext
     tabulation: Tabulation
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -156,7 +158,7 @@ class _Place:
             yield pa.RecordBatch.from_arrays(columns, names=["piece", "number", "rows"])
 
 
-def _measured_rows(work: Work, tabulation: Tabulation, table: pa.Table) -> pa.Table:
+def _measured_rows(work: TaskContext, tabulation: Tabulation, table: pa.Table) -> pa.Table:
     """Noisy counts of the piece whose counted cells come as a table."""
     piece = table["piece"][0].as_py()
     numbers, rows = table["number"].to_numpy(), table["rows"].to_numpy()

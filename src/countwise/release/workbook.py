@@ -52,7 +52,7 @@ def certificate_lines(release: Release) -> list[Line]:
         version=version("countwise"),
         format=str(FORMAT),
     )
-    reader = _Lines()
+    reader = _PageLines()
     reader.feed(page)
     return reader.lines
 
@@ -88,7 +88,7 @@ def _write_counts(book: Any, release: Release) -> None:
     sheet.autofilter(0, 0, len(table), len(table.columns) - 1)
 
 
-class _Lines(HTMLParser):
+class _PageLines(HTMLParser):
     """Headings, paragraphs and table rows of a page, in order, as lines of plain cells."""
 
     def __init__(self) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
-from countwise.reports.reproduction import shown
+from countwise.reports.reproduction_page import shown
 from countwise.reproduce.exhibits import Compared, Paper
-from countwise.reproduce.run import Reproduction
-from countwise.reproduce.verdicts import VERDICTS, Number
+from countwise.reproduce.recomputation import Reproduction
+from countwise.reproduce.verdicts import VERDICTS, PrintedNumber
 
 INTRODUCTION = """\
 # Five papers, reproduced
@@ -52,7 +52,9 @@ def _paper(paper: Paper, compared: list[Compared]) -> Iterator[str]:
         yield f"- {slip.where[0].upper()}{slip.where[1:]}: “{slip.says}”. Right is: {slip.right}."
 
 
-def _notes(title: str, compared: list[Compared], note_of: Callable[[Number], str]) -> Iterator[str]:
+def _notes(
+    title: str, compared: list[Compared], note_of: Callable[[PrintedNumber], str]
+) -> Iterator[str]:
     """Each reason once, with the first number that has it; a time has no number here."""
     seen: set[str] = set()
     lines = []
@@ -68,7 +70,7 @@ def _notes(title: str, compared: list[Compared], note_of: Callable[[Number], str
         yield from lines
 
 
-def _example(number: Number) -> str:
+def _example(number: PrintedNumber) -> str:
     if not number.correction:
         return ""
     ours = shown(number.ours, number.printed)

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from countwise.arrays import FloatArray
 from countwise.reproduce.exhibits import Bars, Effort, Exhibit, Findings
 from countwise.reproduce.verdicts import around, between, corrected, near
-from countwise.verification.gibbs import coefficient_table
+from countwise.verification.reference_samplers import coefficient_table
 
 M = 50
 TABLE_1 = {

@@ -13,14 +13,14 @@ import numpy as np
 from countwise.arrays import FloatArray
 from countwise.pages.densities import Density
 from countwise.reproduce.exhibits import Effort, Exhibit, Findings, Share
-from countwise.reproduce.verdicts import ERRORS, Number, around, between, corrected
-from countwise.verification.gibbs import (
+from countwise.reproduce.verdicts import ERRORS, PrintedNumber, around, between, corrected
+from countwise.verification.proportion_posterior import BetaMixture, ProportionPosterior
+from countwise.verification.reference_samplers import (
     BURN_IN,
     coefficient_table,
     standard_draws,
     table_draws,
 )
-from countwise.verification.posterior import BetaMixture, Posterior
 
 PARTITIONS = 50
 GIVEN: dict[str, Any] = {"partitions": PARTITIONS, "epsilon": Fraction(1), "alpha": np.ones(3)}
@@ -50,12 +50,12 @@ def quantile_error(law: BetaMixture, q: float, draws: int) -> float:
 
 def figure_1(effort: Effort, rng: np.random.Generator) -> Findings:
     """The four posteriors of r, exact, and by both samplers as the text means them."""
-    numbers: list[Number] = []
+    numbers: list[PrintedNumber] = []
     pictures = []
     kept = effort.sweeps - BURN_IN
     for panel, counts in OBSERVED.items():
         noisy = np.array(counts, dtype=np.float64)
-        law = Posterior(noisy=noisy, **GIVEN).share([0], [0, 1])
+        law = ProportionPosterior(noisy=noisy, **GIVEN).share([0], [0, 1])
         found = law.summary()
         row = f"({panel}) {counts[0]}, {counts[1]}, {counts[2]}"
         observed = counts[0] / (counts[0] + counts[1])
@@ -110,7 +110,7 @@ def frozen_second(noisy: FloatArray, *, draws: int, rng: np.random.Generator) ->
 def scripts(effort: Effort, rng: np.random.Generator) -> Findings:
     """The two scripts as printed, on noisy counts far from the true ones, beside the posterior."""
     noisy = np.array(NOISY)
-    law = Posterior(noisy=noisy, **GIVEN).share([0], [0, 1])
+    law = ProportionPosterior(noisy=noisy, **GIVEN).share([0], [0, 1])
     kept = effort.sweeps - BURN_IN
     error = quantile_error(law, 0.5, kept)
     sampled = float(np.median(share_of(table_draws(noisy, rng=rng, sweeps=effort.sweeps, **GIVEN))))

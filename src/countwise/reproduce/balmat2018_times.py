@@ -14,8 +14,13 @@ from countwise.kernels import gibbs_sweeps
 from countwise.pages.lines import Line
 from countwise.reproduce.exhibits import Curves, Effort, Exhibit, Findings
 from countwise.reproduce.verdicts import around, between, corrected
-from countwise.verification.gibbs import SWEEPS, coefficient_table, standard_draws, table_draws
-from countwise.verification.posterior import Posterior
+from countwise.verification.proportion_posterior import ProportionPosterior
+from countwise.verification.reference_samplers import (
+    SWEEPS,
+    coefficient_table,
+    standard_draws,
+    table_draws,
+)
 
 SIZES = (10, 20, 30, 40, 50)
 EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(3, 2))
@@ -77,7 +82,7 @@ def timed(counts: FloatArray, size: int, epsilon: Fraction, effort: Effort) -> l
     given_sweeps = given | {"sweeps": sweeps, "burn_in": 0, "rng": np.random.default_rng(size)}
 
     def closed() -> None:
-        Posterior(noisy=counts, **given).share([0], [0, 1]).summary()
+        ProportionPosterior(noisy=counts, **given).share([0], [0, 1]).summary()
 
     return [
         own_time(closed, repetitions=20),

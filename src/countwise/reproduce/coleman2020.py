@@ -6,8 +6,8 @@ from math import exp, sqrt
 import numpy as np
 from scipy.optimize import brentq
 
+from countwise.noise.laws import Geometric
 from countwise.pages.lines import Line
-from countwise.privacy.laws import Geometric
 from countwise.reproduce.exhibits import Bars, Curves, Effort, Exhibit, Findings
 from countwise.reproduce.verdicts import around, between, corrected, near
 from countwise.risk.mechanisms import SALARIES, count_error, histogram_error, law_of

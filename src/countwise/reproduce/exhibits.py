@@ -9,7 +9,7 @@ import numpy as np
 
 from countwise.pages.densities import Density
 from countwise.pages.lines import Line
-from countwise.reproduce.verdicts import VERDICTS, Number
+from countwise.reproduce.verdicts import VERDICTS, PrintedNumber
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ Picture = Curves | Bars | Share
 class Findings:
     """What computing an exhibit gave."""
 
-    numbers: Sequence[Number]
+    numbers: Sequence[PrintedNumber]
     pictures: Sequence[Picture] = ()
     remark: str = ""
 
@@ -145,7 +145,7 @@ class Compared:
         }
 
 
-def tally(numbers: Sequence[Number]) -> dict[str, int]:
+def tally(numbers: Sequence[PrintedNumber]) -> dict[str, int]:
     """Numbers by verdict, every verdict named."""
     found = Counter(each.verdict for each in numbers)
     return {verdict: found[verdict] for verdict in VERDICTS}

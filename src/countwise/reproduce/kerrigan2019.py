@@ -7,13 +7,13 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
 from countwise.adjust.histogram import ESTIMATORS
+from countwise.noise.laws import Laplace
 from countwise.pages.lines import Line
-from countwise.privacy.laws import Laplace
 from countwise.reproduce.exhibits import Curves, Effort, Exhibit, Findings
 from countwise.reproduce.verdicts import ERRORS, around, between, corrected, near
-from countwise.risk.certificate import certify, proven
-from countwise.risk.claims import Claim
+from countwise.risk.claim_proof import certify, proven
 from countwise.risk.closed import laplace_risk, risk
+from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.search import search_grid
 
 ONE, TENTH = Laplace(scale=Fraction(1)), Laplace(scale=Fraction(10))
@@ -188,7 +188,7 @@ def resized(effort: Effort, rng: np.random.Generator) -> Findings:
             corrected(row, "quadrature, all digits", integrated, ours, *around(EXACT[name], 1e-10),
                       why=why, value=float(integrated)),
         ]  # fmt: skip
-    claim = Claim(left="resized", right="clipped")
+    claim = EstimatorClaim(left="resized", right="clipped")
     proof = proven(claim, COUNTS, Fraction(1, 10))
     gap = 0.0 if proof is None else proof.gap_above
     numbers.append(
@@ -202,7 +202,7 @@ def against_identity(effort: Effort, rng: np.random.Generator) -> Findings:
     """Sections 3.4 and 3.5: resized against identity."""
     del rng
     found = search_grid("resized", "identity", counts=range(effort.grid + 1), epsilons=TENTHS)
-    verdict = certify(Claim(left="resized", right="identity"))
+    verdict = certify(EstimatorClaim(left="resized", right="identity"))
     return Findings(
         numbers=[
             near("Pairs that are worse", "value", "0", found.counterexamples),

@@ -5,16 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from countwise.adjust.count_modes import posterior_modes
 from countwise.adjust.draw import deal, draw_from_likelihood, posterior_draws
-from countwise.adjust.likelihood import posterior_modes
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.apportion import apportion_children, random_ranks
-from countwise.privacy.laws import Geometric
-from countwise.privacy.noisesum import sum_of
+from countwise.noise.laws import Geometric
+from countwise.noise.noise_sums import sum_of
 from countwise.risk.simulation import simulate_noise
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Noisy:
     """Noisy totals and noisy components, one row a run, and their laws."""
 

@@ -25,7 +25,7 @@ ERRORS = 5.0  # standard errors of chance that a number is allowed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number:
+class PrintedNumber:
     """A number of a paper: as printed, ours, and the range ours must lie in.
 
     `value` is what is printed, as a number; it is missing where the paper has words.
@@ -79,14 +79,14 @@ def near(
     error: float = 0.0,
     within: float | None = None,
     reading: str = "",
-) -> Number:
+) -> PrintedNumber:
     """Ours must round to the printed number, give or take so many standard errors of size `error`.
 
     `within` is the distance allowed where it is not the rounding.
     """
     value = number(printed)
     reach = (rounding(printed) if within is None else within) + ERRORS * error
-    return Number(
+    return PrintedNumber(
         row=row,
         column=column,
         printed=printed,
@@ -107,9 +107,9 @@ def between(
     high: float,
     *,
     reading: str = "",
-) -> Number:
+) -> PrintedNumber:
     """The paper has words; ours must lie in the range they are taken to mean."""
-    return Number(
+    return PrintedNumber(
         row=row, column=column, printed=printed, ours=float(ours), low=low, high=high,
         reading=reading,
     )  # fmt: skip
@@ -125,12 +125,12 @@ def corrected(
     *,
     why: str,
     value: float | None = None,
-) -> Number:
+) -> PrintedNumber:
     """The printed number is wrong; ours must lie where the argument says the right one is.
 
     `value` is the printed number, which must lie elsewhere; left out where the paper has words.
     """
-    return Number(
+    return PrintedNumber(
         row=row,
         column=column,
         printed=printed,

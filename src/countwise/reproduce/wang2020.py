@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 
 from countwise.arrays import IntArray
-from countwise.inference.printed import infer_counts
+from countwise.inference.paper_tables import infer_counts
 from countwise.reproduce.exhibits import Effort, Exhibit, Findings
 from countwise.reproduce.releases import Noisy, algorithm_1, algorithm_2, printed_modes
 from countwise.reproduce.scenarios import BUILT, NAMES, followed
-from countwise.reproduce.verdicts import Number, around, corrected, near
+from countwise.reproduce.verdicts import PrintedNumber, around, corrected, near
 from countwise.reproduce.wang2021_counts import figure_1, table_1
 from countwise.reproduce.wang2021_posteriors import LAST, RELEASED, TOTAL, top_ten
 from countwise.reproduce.wang2021_releases import (
@@ -53,7 +53,7 @@ def released(name: str, noisy: Noisy, *, rng: np.random.Generator) -> IntArray:
 
 def algorithms(
     table: str, scenario: int, reading: str, effort: Effort, rng: np.random.Generator
-) -> list[Number]:
+) -> list[PrintedNumber]:
     """Means and variances of five counts under each algorithm; only Algorithm 3 has ties."""
     noisy = simulated(scenario, effort, rng)
     places = followed(true_counts(scenario))

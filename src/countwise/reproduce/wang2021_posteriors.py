@@ -8,13 +8,13 @@ from time import perf_counter
 import numpy as np
 import polars as pl
 
+from countwise.inference.paper_tables import infer_counts
 from countwise.inference.posterior import Posterior
-from countwise.inference.printed import infer_counts
 from countwise.kernels.apportion import apportion, last_ranks
 from countwise.release.plan import Plan
 from countwise.reproduce.exhibits import Bars, Effort, Exhibit, Findings
 from countwise.reproduce.releases import geometric, printed_modes
-from countwise.reproduce.verdicts import Number, around, between, corrected, near
+from countwise.reproduce.verdicts import PrintedNumber, around, between, corrected, near
 from countwise.tables.hierarchy import build
 
 RELEASED, TOTAL = (250, 357), 607
@@ -40,7 +40,7 @@ def posterior(ties: str = "last") -> Posterior:
     return infer_counts(RELEASED, total=TOTAL, epsilon=1, total_epsilon=1, ties=order)
 
 
-def top_ten(column: str) -> list[Number]:
+def top_ten(column: str) -> list[PrintedNumber]:
     """The ten rows in their order: each row's place, and its probability."""
     found = posterior().top(10)
     numbers = []

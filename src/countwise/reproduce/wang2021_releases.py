@@ -15,7 +15,7 @@ from countwise.reproduce.scenarios import (
     scenario_1,
     scenario_4_counts,
 )
-from countwise.reproduce.verdicts import Number, around, between, corrected, moments, near
+from countwise.reproduce.verdicts import PrintedNumber, around, between, corrected, moments, near
 
 RUNS = 10_000
 EPSILONS = {1: ("1", "1"), 2: ("0.1", "5"), 3: ("5", "0.1"), 4: ("1", "1")}
@@ -66,7 +66,7 @@ def compared(
     columns: Sequence[str],
     values: Sequence[IntArray],
     readings: Sequence[str],
-) -> list[Number]:
+) -> list[PrintedNumber]:
     """Printed pairs of mean and (variance) beside those of simulated values."""
     found = []
     for j, (name, x, reading) in enumerate(zip(columns, values, readings, strict=True)):
@@ -79,7 +79,7 @@ def compared(
 
 def table_2(effort: Effort, rng: np.random.Generator) -> Findings:
     """Means and variances of six counts in four scenarios, by two algorithms."""
-    numbers: list[Number] = []
+    numbers: list[PrintedNumber] = []
     noisy = {scenario: simulated(scenario, effort, rng) for scenario in EPSILONS}
     for line in TABLE_2.strip().splitlines():
         scenario, algorithm, *printed = line.split()
@@ -113,7 +113,7 @@ def cut_variance(reach: int) -> float:
     return float((z**2 * chance).sum() / chance.sum())
 
 
-def _put_right(each: Number, drawn: Noisy) -> Number:
+def _put_right(each: PrintedNumber, drawn: Noisy) -> PrintedNumber:
     """One variance of the table can not come from the algorithm; say why, and compare anew."""
     if (each.row, each.column) != ("Scenario 2, Summed, variance", "N_max"):
         return each

@@ -9,7 +9,7 @@ import numpy as np
 from countwise.arrays import IntArray
 from countwise.errors import PlanError
 from countwise.release.plan import ADJUSTMENTS, MECHANISMS, Plan
-from countwise.risk.draws import simulate_plan
+from countwise.risk.monte_carlo import simulate_plan
 from countwise.tables.hierarchy import Hierarchy
 
 # Gaussian noise is never ε-private, so at one ε it has no place beside the others.

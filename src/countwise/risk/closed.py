@@ -21,7 +21,7 @@ from flint import arb, ctx
 
 from countwise.arrays import FloatArray
 from countwise.errors import CountwiseError, InputError
-from countwise.privacy.laws import Geometric, Laplace, ball
+from countwise.noise.laws import Geometric, Laplace, ball
 from countwise.risk.tails import (
     Scalar,
     Tails,

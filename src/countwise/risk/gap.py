@@ -14,11 +14,11 @@ from math import inf, nextafter
 
 from flint import arb, arb_poly
 
-from countwise.privacy.laws import ball
-from countwise.risk.claims import Claim
+from countwise.noise.laws import ball
 from countwise.risk.closed import PLAIN, price_factor
+from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.tails import laplace_tails
-from countwise.risk.terms import A, B, D, Interval, Terms, exponential, formula, hump
+from countwise.risk.terms import A, B, D, Interval, TermSum, exponential, formula, hump
 
 Box = tuple[Interval, Interval]
 FORMULAS = laplace_tails(exponential)
@@ -26,7 +26,7 @@ POLYNOMIALS = laplace_tails(lambda _: 1)
 
 
 @dataclass(frozen=True)
-class Piece:
+class Segment:
     """Σ polynomial(x)·e^{-rate·x}, x = d - origin, for d within bounds."""
 
     origin: arb
@@ -41,10 +41,10 @@ class Piece:
         return total
 
     @cached_property
-    def slope(self) -> "Piece":
+    def slope(self) -> "Segment":
         """The derivative."""
         parts = [(p.derivative() - p * rate, rate) for p, rate in self.parts]
-        return Piece(self.origin, parts)
+        return Segment(self.origin, parts)
 
 
 class Merging:
@@ -55,9 +55,9 @@ class Merging:
         x = arb_poly([0, 1])
         self.reach = c
         above = _gain(x + 2 * c, x + c) * (-2 * c).exp()
-        self.far = Piece(c, [((_gain(x, x + c) - above) * arb(0.5), 1)])
+        self.far = Segment(c, [((_gain(x, x + c) - above) * arb(0.5), 1)])
         fall = (-c).exp() * arb(-0.5)
-        self.near = Piece(
+        self.near = Segment(
             arb(0),
             [
                 ((x * x - 4) * arb(0.5), 0),
@@ -77,10 +77,10 @@ class Merging:
         slope = slopes[0] if len(slopes) == 1 else slopes[0].union(slopes[1])
         return natural.intersection(self.range((middle, middle)) + slope * _around(d, middle))
 
-    def _cut(self, d: Interval) -> list[tuple[Piece, Interval]]:
+    def _cut(self, d: Interval) -> list[tuple[Segment, Interval]]:
         """The pieces that an interval meets, each with the x it meets there, rounded outwards."""
         low, high = _below(self.reach), _above(self.reach)
-        cut: list[tuple[Piece, Interval]] = []
+        cut: list[tuple[Segment, Interval]] = []
         if d[0] <= high:
             cut.append((self.near, (d[0], min(d[1], high))))
         if d[1] >= low:
@@ -99,9 +99,9 @@ def _gain(h: arb_poly, d: arb_poly) -> arb_poly:
 class Gap:
     """left - factor·right as a formula in a, d and multiples of merging risks."""
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: EstimatorClaim) -> None:
         self.claim = claim
-        self.plane = Terms({})
+        self.plane = TermSum({})
         self.merging: list[tuple[arb, Merging]] = []
         for name, weight in ((claim.left, Fraction(1)), (claim.right, -claim.factor)):
             if name in PLAIN:
@@ -121,7 +121,7 @@ class Gap:
         return all(not any(key[:2]) for key in self.plane.coefficients)
 
     @cached_property
-    def slopes(self) -> tuple[Terms, Terms]:
+    def slopes(self) -> tuple[TermSum, TermSum]:
         """The derivatives of the formula."""
         return self.plane.slope(0), self.plane.slope(1)
 

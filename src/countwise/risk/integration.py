@@ -12,12 +12,12 @@ from math import inf, log, nextafter
 from flint import arb, ctx
 
 from countwise.errors import InputError
-from countwise.privacy.laws import Geometric, Laplace, ball
+from countwise.noise.laws import Geometric, Laplace, ball
 from countwise.risk.lattice import MOST_POINTS, lattice_sum, points
-from countwise.risk.pairs import two_bins
 from countwise.risk.plane import PRECISION
 from countwise.risk.tails import laplace_balls, outside
-from countwise.risk.triples import three_bins
+from countwise.risk.three_bins import three_bins
+from countwise.risk.two_bins import two_bins
 
 INTEGRATED = {2: two_bins, 3: three_bins}
 

@@ -15,7 +15,7 @@ from flint import arb
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
-from countwise.privacy.laws import Geometric
+from countwise.noise.laws import Geometric
 from countwise.risk.closed import PRICES, whole_bins
 from countwise.risk.tails import geometric_balls, outside
 

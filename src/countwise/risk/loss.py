@@ -11,10 +11,10 @@ from flint import arb
 
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.errors import InputError
-from countwise.privacy.laws import Geometric, Laplace
+from countwise.noise.laws import Geometric, Laplace
 from countwise.risk.closed import CLOSED, enclosure, risk
-from countwise.risk.draws import Noise, simulate_estimators
 from countwise.risk.integration import integrable, integrate
+from countwise.risk.monte_carlo import Noise, simulate_estimators
 
 Method = Literal["closed", "integration", "simulation"]
 METHODS = ("auto", "closed", "integration", "simulation")
@@ -22,7 +22,7 @@ DRAWS = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loss:
+class ExpectedLoss:
     """An expected squared error with its error: a proven bound on the distance from the true
     value, or, by simulation, one standard error."""
 
@@ -59,7 +59,7 @@ def expected_losses(
     names: Sequence[str] = tuple(ESTIMATORS),
     draws: int = DRAWS,
     tell: Callable[[str], None] = lambda _: None,
-) -> list[Loss]:
+) -> list[ExpectedLoss]:
     """The expected squared error of each named estimator on one histogram."""
     check_bins(bins)
     ways = {name: best_method(name, bins, law) if method == "auto" else method for name in names}
@@ -78,19 +78,19 @@ def expected_losses(
     return [losses[name] for name in names]
 
 
-def closed_loss(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -> Loss:
+def closed_loss(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -> ExpectedLoss:
     """The double nearest to the closed form, with a proven bound on its distance."""
     if len(bins) > 2 or name not in CLOSED:
         raise InputError("the closed form is for one or two bins; integrate or simulate.")
     value = risk(name, bins, law)
     off = float(abs(enclosure(name, bins, law) - arb(value)).upper())
     error = nextafter(off, inf) if off else 0.0
-    return Loss(estimator=name, expected_sse=value, error=error, method="closed")
+    return ExpectedLoss(estimator=name, expected_sse=value, error=error, method="closed")
 
 
-def _integrated(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -> Loss:
+def _integrated(name: str, bins: Sequence[Fraction], law: Laplace | Geometric) -> ExpectedLoss:
     value, error = integrate(name, bins, law)
-    return Loss(estimator=name, expected_sse=value, error=error, method="integration")
+    return ExpectedLoss(estimator=name, expected_sse=value, error=error, method="integration")
 
 
 def _simulated(
@@ -101,7 +101,7 @@ def _simulated(
     draws: int,
     rng: np.random.Generator,
     tell: Callable[[str], None],
-) -> dict[str, Loss]:
+) -> dict[str, ExpectedLoss]:
     values = np.array([float(h) for h in bins])
     results = simulate_estimators(
         [ESTIMATORS[name] for name in names],
@@ -112,6 +112,6 @@ def _simulated(
         tell=lambda done: tell(f"{done:,} draws"),
     )
     return {
-        name: Loss(estimator=name, expected_sse=mean, error=error, method="simulation")
+        name: ExpectedLoss(estimator=name, expected_sse=mean, error=error, method="simulation")
         for name, (mean, error) in zip(names, results, strict=True)
     }

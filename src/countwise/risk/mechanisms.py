@@ -15,8 +15,8 @@ from math import exp, expm1, log
 import numpy as np
 
 from countwise.arrays import FloatArray
-from countwise.privacy.laws import DiscreteGaussian, Geometric, Laplace, RoundedLaplace
-from countwise.risk.draws import Noise, draw_noise
+from countwise.noise.laws import DiscreteGaussian, Geometric, Laplace, RoundedLaplace
+from countwise.risk.monte_carlo import Noise, draw_noise
 
 DELTA = 1e-6
 QUANTILES = (0.5, 0.9, 0.95, 0.99)

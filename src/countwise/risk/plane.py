@@ -16,7 +16,7 @@ from itertools import combinations, pairwise
 from flint import acb, arb
 
 from countwise.errors import CountwiseError
-from countwise.privacy.laws import ball
+from countwise.noise.laws import ball
 
 PRECISION = 400  # bits; far more than the answer has, so that borders are told apart
 NARROW = arb(2) ** -150  # points closer than this are one point
@@ -54,7 +54,7 @@ class Border:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Region:
     """(c₀ + c₁s + c₂t + c₃s² + c₄st + c₅t²) · Σ w·e^{ks+lt}, the terms as (w, k, l)."""
 
     quadratic: tuple[Fraction, ...]
@@ -85,8 +85,8 @@ def _primitive(coefficients: tuple[acb, acb, acb], rate: int, t: acb) -> acb:
     return (rate * t).exp() * (value - (slope - 2 * q2 / rate) / rate) / rate
 
 
-Strip = tuple[Border | None, Border | None, Piece]
-Chooser = Callable[[arb, arb], Piece | None]
+Strip = tuple[Border | None, Border | None, Region]
+Chooser = Callable[[arb, arb], Region | None]
 
 
 def integrate_plane(

@@ -16,10 +16,10 @@ import numpy as np
 
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.arrays import FloatArray
-from countwise.privacy.laws import Geometric, Laplace
-from countwise.risk.certificate import Counterexample, proven
-from countwise.risk.claims import Claim
-from countwise.risk.draws import draw_noise, paired_losses
+from countwise.noise.laws import Geometric, Laplace
+from countwise.risk.claim_proof import Counterexample, proven
+from countwise.risk.estimator_claims import EstimatorClaim
+from countwise.risk.monte_carlo import draw_noise, paired_losses
 from countwise.risk.signs import bits, worse_on_grid
 
 SCREENED, TESTED, LOOKS = 300, 5, 6
@@ -65,7 +65,7 @@ def search_grid(
 ) -> GridSearch:
     """Both risks at every pair of counts and every ε, a pair and its mirror image both counted."""
     found, spots = [], []
-    claim = Claim(left=worse, right=than)
+    claim = EstimatorClaim(left=worse, right=than)
     for epsilon in epsilons:
         tell(f"epsilon {float(epsilon):g}")
         fails, left, right = worse_on_grid(claim, counts, kind(scale=1 / epsilon))
@@ -95,7 +95,7 @@ def search_grid(
 
 
 def _proof(
-    claim: Claim, spot: Spot, kind: type[Laplace] | type[Geometric]
+    claim: EstimatorClaim, spot: Spot, kind: type[Laplace] | type[Geometric]
 ) -> Counterexample | None:
     precision = bits(spot.histogram, kind(scale=1 / spot.epsilon))
     return proven(claim, spot.histogram, spot.epsilon, kind=kind, precision=precision)

@@ -16,9 +16,9 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import CountwiseError
-from countwise.privacy.laws import Geometric, Laplace
-from countwise.risk.claims import Claim
+from countwise.noise.laws import Geometric, Laplace
 from countwise.risk.closed import PRICES, enclosure, geometric_risk, laplace_risk, price_factor
+from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.gap import Gap
 
 CLEAR = 1e-6  # a larger share of the risks is beyond any rounding of the closed forms
@@ -26,7 +26,7 @@ SPARE, DOUBLINGS = 192, 4  # bits beyond those by which a gap is smaller than th
 
 
 def worse_on_grid(
-    claim: Claim, counts: Sequence[int], law: Laplace | Geometric
+    claim: EstimatorClaim, counts: Sequence[int], law: Laplace | Geometric
 ) -> tuple[BoolArray, FloatArray, FloatArray]:
     """Where the claim fails on pairs of counts, and the two risks in doubles."""
     line = np.asarray(counts, dtype=np.float64)
@@ -45,7 +45,9 @@ def worse_on_grid(
     return worse, left, right
 
 
-def positive_gap(claim: Claim, histogram: tuple[int, int], law: Laplace | Geometric) -> bool:
+def positive_gap(
+    claim: EstimatorClaim, histogram: tuple[int, int], law: Laplace | Geometric
+) -> bool:
     """Whether left has the larger risk there, decided in ball arithmetic."""
     bins = [Fraction(h) for h in histogram]
     precision = bits(histogram, law)
@@ -64,7 +66,7 @@ def bits(histogram: tuple[int, int], law: Laplace | Geometric) -> int:
     return SPARE + floor(sum(histogram) / float(law.scale) / log(2))
 
 
-def _keys(claim: Claim, line: IntArray) -> IntArray:
+def _keys(claim: EstimatorClaim, line: IntArray) -> IntArray:
     """A number for each point that is the same where the gap is: low·base + high of two bins.
 
     Risks are symmetric; of estimators that merge or leave counts alone they depend on |a-b|.
@@ -75,7 +77,7 @@ def _keys(claim: Claim, line: IntArray) -> IntArray:
     return np.asarray((low * (int(line.max()) + 1) + high).ravel())
 
 
-def _never(claim: Claim, law: Laplace | Geometric) -> bool:
+def _never(claim: EstimatorClaim, law: Laplace | Geometric) -> bool:
     """Whether the claim holds everywhere: one estimator twice, or by the signs of a formula."""
     if len({form(name, law) for name in claim.pair}) == 1:
         return True

@@ -8,12 +8,12 @@ import numpy as np
 
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.joint import joint_noise
-from countwise.privacy.laws import IntegerLaw
-from countwise.privacy.measurements import Measurements
+from countwise.noise.joint import joint_noise
+from countwise.noise.laws import IntegerLaw
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.measurements import Measurements
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,14 @@ def simulate_measurements(
 ) -> Measurements:
     """One set of noisy counts of the given true ones."""
     if budget.joint:
-        noise = joint_noise(
-            hierarchy,
+        cells = joint_noise(
+            hierarchy.offsets,
             budget.laws,
             sample=lambda law, size: simulate_noise(law, size, rng=rng),
             magnitude=lambda scale, size: rng.geometric(-expm1(-1 / scale), size) - 1,
             exact=budget.exact,
         )
+        noise = hierarchy.sums(cells)
     else:
         noise = tuple(
             simulate_noise(law, len(c), rng=rng) for c, law in zip(true, budget.laws, strict=True)

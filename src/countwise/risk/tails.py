@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from flint import arb
 
-from countwise.privacy.laws import Geometric, ball
+from countwise.noise.laws import Geometric, ball
 
 Scalar = Any  # float, array of floats, arb, or Terms
 Weights = Literal["noise", "pair", "overshoot"]

@@ -18,18 +18,18 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Terms:
+class TermSum:
     """A sum of terms, by their exponents; a number is the term without variables."""
 
     coefficients: dict[Exponents, Fraction]
 
-    def __add__(self, other: "Terms | float") -> "Terms":
+    def __add__(self, other: "TermSum | float") -> "TermSum":
         total = dict(self.coefficients)
         for key, value in formula(other).coefficients.items():
             total[key] = total.get(key, Fraction(0)) + value
-        return Terms({key: value for key, value in total.items() if value})
+        return TermSum({key: value for key, value in total.items() if value})
 
-    def __mul__(self, other: "Terms | float") -> "Terms":
+    def __mul__(self, other: "TermSum | float") -> "TermSum":
         total: dict[Exponents, Fraction] = {}
         for mine, left in self.coefficients.items():
             for theirs, right in formula(other).coefficients.items():
@@ -40,15 +40,15 @@ class Terms:
                     mine[3] + theirs[3],
                 )
                 total[key] = total.get(key, Fraction(0)) + left * right
-        return Terms({key: value for key, value in total.items() if value})
+        return TermSum({key: value for key, value in total.items() if value})
 
-    def __neg__(self) -> "Terms":
+    def __neg__(self) -> "TermSum":
         return self * -1
 
-    def __sub__(self, other: "Terms | float") -> "Terms":
+    def __sub__(self, other: "TermSum | float") -> "TermSum":
         return self + formula(other) * -1
 
-    def __rsub__(self, other: float) -> "Terms":
+    def __rsub__(self, other: float) -> "TermSum":
         return formula(other) - self
 
     __radd__ = __add__
@@ -59,16 +59,16 @@ class Terms:
         """True if no coefficient is positive: then the formula is ≤ 0 for all a, b ≥ 0."""
         return all(value <= 0 for value in self.coefficients.values())
 
-    def slope(self, variable: int) -> "Terms":
+    def slope(self, variable: int) -> "TermSum":
         """The derivative by a (0) or b (1)."""
-        total = Terms({})
+        total = TermSum({})
         for key, value in self.coefficients.items():
             power, rate = key[2 * variable], key[2 * variable + 1]
             if power:
                 lower = list(key)
                 lower[2 * variable] -= 1
-                total += Terms({(lower[0], lower[1], lower[2], lower[3]): value * power})
-            total += Terms({key: -rate * value} if rate else {})
+                total += TermSum({(lower[0], lower[1], lower[2], lower[3]): value * power})
+            total += TermSum({key: -rate * value} if rate else {})
         return total
 
     def range(self, a: Interval, b: Interval) -> arb:
@@ -82,24 +82,24 @@ class Terms:
         return " ".join(_written(key, value) for key, value in sorted(self.coefficients.items()))
 
 
-A = Terms({(1, 0, 0, 0): Fraction(1)})
-B = Terms({(0, 0, 1, 0): Fraction(1)})
+A = TermSum({(1, 0, 0, 0): Fraction(1)})
+B = TermSum({(0, 0, 1, 0): Fraction(1)})
 D = B  # the second variable where it stands for b - a
 
 
-def formula(value: "Terms | float | Fraction") -> Terms:
+def formula(value: "TermSum | float | Fraction") -> TermSum:
     """A number as a formula."""
-    if isinstance(value, Terms):
+    if isinstance(value, TermSum):
         return value
-    return Terms({ONE: Fraction(value)} if value else {})
+    return TermSum({ONE: Fraction(value)} if value else {})
 
 
-def exponential(of: Terms) -> Terms:
+def exponential(of: TermSum) -> TermSum:
     """e to a linear form -ka-lb with whole k, l."""
     rates = {(1, 0, 0, 0): 0, (0, 0, 1, 0): 0}
     for key, value in of.coefficients.items():
         rates[key] = int(-value)
-    return Terms({(0, rates[1, 0, 0, 0], 0, rates[0, 0, 1, 0]): Fraction(1)})
+    return TermSum({(0, rates[1, 0, 0, 0], 0, rates[0, 0, 1, 0]): Fraction(1)})
 
 
 def hump(power: int, rate: int, over: Interval) -> arb:

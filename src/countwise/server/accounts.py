@@ -19,7 +19,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from countwise.errors import InputError
-from countwise.privacy.storage import reading, writing
+from countwise.ledger.storage import reading, writing
 from countwise.server.config import Config
 from countwise.server.refusals import Forbidden, NotSignedIn, NotThere, TooMany
 from countwise.server.tables import api_keys, rates, sessions, users

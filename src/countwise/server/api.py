@@ -7,7 +7,8 @@ from fastapi.responses import FileResponse
 
 from countwise.server import http
 from countwise.server.accounts import Actor
-from countwise.server.bodies import (
+from countwise.server.http import Caller, Changing, Services
+from countwise.server.request_bodies import (
     REFUSALS,
     Id,
     IdempotencyKey,
@@ -19,14 +20,13 @@ from countwise.server.bodies import (
     SessionView,
     SignInBody,
 )
-from countwise.server.http import Caller, Changing, Services
-from countwise.server.views import (
+from countwise.server.responses import (
     JobView,
     KeyView,
     NewKeyView,
     RehearsalView,
 )
-from countwise.verification.exchange import Budget, Plan
+from countwise.verification.exchange import BudgetState, QuestionPlan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.receipt import public_key
 
@@ -83,13 +83,13 @@ def synthetic(service: Services, actor: Caller, name: PathName) -> FileResponse:
 
 
 @router.get("/budget", tags=["data sets"])
-def budget(service: Services, actor: Caller) -> list[Budget]:
+def budget(service: Services, actor: Caller) -> list[BudgetState]:
     """Budgets of the caller and of projects and data sets in reach."""
     return service.budgets(actor)
 
 
 @router.post("/plan", tags=["asking"])
-def plan(service: Services, actor: Changing, body: QuestionBody) -> Plan:
+def plan(service: Services, actor: Changing, body: QuestionBody) -> QuestionPlan:
     """What asking would cost and could tell; spends nothing."""
     return service.plan(actor, body.question())
 

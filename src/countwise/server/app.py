@@ -16,17 +16,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from countwise.errors import CountwiseError, StorageError
-from countwise.privacy.storage import open_engine, reading
+from countwise.ledger.storage import open_engine, reading
 from countwise.server import api, pages, steward_api
-from countwise.server.bodies import REFUSALS
 from countwise.server.config import Config
 from countwise.server.http import Caller, Services
 from countwise.server.logs import log
 from countwise.server.refusals import status_of
+from countwise.server.request_bodies import REFUSALS
+from countwise.server.responses import HealthView
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 from countwise.server.tables import answers, workers
-from countwise.server.views import HealthView
 
 LARGEST_BODY = 65_536
 HEADERS = {

@@ -9,9 +9,9 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from countwise.errors import ConfigError, InputError, LedgerError, StorageError
-from countwise.privacy.chain import check
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.storage import open_engine
+from countwise.ledger.chain import check
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.storage import open_engine
 from countwise.server.config import Config
 
 

@@ -23,7 +23,7 @@ def main() -> None:
     """Get ready, say what is enforced, and work until the worker goes."""
     sandbox.die_with_parent()
     network = sandbox.no_network()  # before NumPy starts threads
-    from countwise.server.warming import warm_up
+    from countwise.server.precompilation import warm_up
 
     paths = [Path(each) for each in json.loads(sys.stdin.readline())]
     warm_up()

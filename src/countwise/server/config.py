@@ -22,7 +22,7 @@ NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset:
+class DatasetSettings:
     """A data set: what is public about it, and where the rows are that only workers read."""
 
     name: str
@@ -56,7 +56,7 @@ class Config:
     queries_per_minute: int = 60
     attempts: int = 3
     example: bool = True
-    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
 
     @property
     def home(self) -> Path:
@@ -124,9 +124,9 @@ def load_config(
     return config
 
 
-def _example(state: Path) -> Dataset:
+def _example(state: Path) -> DatasetSettings:
     """The bundled data set, its rows in a folder that only workers read."""
-    return Dataset(
+    return DatasetSettings(
         name=EXAMPLE,
         schema_file=workers("workers.toml"),
         synthetic=workers("workers_synthetic.csv"),
@@ -191,7 +191,7 @@ def _setting(name: str, value: Any, *, where: str) -> Any:
     return value
 
 
-def _dataset(name: str, facts: Any, *, base: Path, where: str) -> Dataset:
+def _dataset(name: str, facts: Any, *, base: Path, where: str) -> DatasetSettings:
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"{where}: a data set is named with small letters, digits, - and _, at most 64."
@@ -211,7 +211,7 @@ def _dataset(name: str, facts: Any, *, base: Path, where: str) -> Dataset:
         raise ConfigError(f"{where}: version has at most 64 characters.")
     if not (base / facts["synthetic"]).is_file():
         raise ConfigError(f"{where}: synthetic: there is no file {facts['synthetic']}.")
-    return Dataset(
+    return DatasetSettings(
         name=name,
         schema_file=base / facts["schema"],
         synthetic=base / facts["synthetic"],

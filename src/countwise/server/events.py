@@ -5,7 +5,7 @@ import time
 
 import sqlalchemy as sa
 
-from countwise.privacy.storage import writing
+from countwise.ledger.storage import writing
 from countwise.server.tables import audit
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from countwise.privacy.ledger import Entry
-from countwise.privacy.ledger import entries as entry_table
-from countwise.privacy.storage import reading
+from countwise.ledger.ledger import Entry
+from countwise.ledger.ledger import entries as entry_table
+from countwise.ledger.storage import reading
 from countwise.server.accounts import Actor
 from countwise.server.events import note
+from countwise.server.responses import EntryView, EventView, entry_view
 from countwise.server.tables import audit
-from countwise.server.views import EntryView, EventView, entry_view
 
 MOST_ROWS = 10_000
 

@@ -25,9 +25,9 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from countwise.privacy.ledger import Book, Ledger
-from countwise.privacy.ledger import Scope as Account
-from countwise.privacy.prices import Loss, micro
+from countwise.ledger.ledger import Book, Ledger
+from countwise.ledger.ledger import Scope as Account
+from countwise.ledger.prices import Loss, micro
 from countwise.server.failpoints import failpoint
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import answers, jobs, workers
@@ -40,7 +40,7 @@ RELEASED, BURNT, RETURNED = "released", "burnt", "returned"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
+class Assignment:
     """What a worker has to do: whose claim it is, what was asked, and when the slot ends."""
 
     answer: str
@@ -117,7 +117,7 @@ def moment() -> float:
 
 def take(
     ledger: Ledger, worker: str, *, start: float, slot_seconds: float, attempts: int
-) -> Work | None:
+) -> Assignment | None:
     """At the start of a slot: release what is due, look after the orphans, take the next work."""
     with ledger.writing() as book:
         base = book.connection
@@ -137,7 +137,7 @@ def take(
         _set(base, found.id, state=RUNNING, claim=claim, attempts=found.attempts + 1, slot=slot)
         failpoint("claim.written")
     failpoint("claim.committed")
-    return Work(
+    return Assignment(
         answer=found.id,
         claim=claim,
         dataset=found.dataset,
@@ -156,7 +156,7 @@ def _adopt(book: Book, *, before: float, attempts: int) -> None:
             _set(book.connection, row.id, state=QUEUED, claim=None, slot=None)
 
 
-def store(ledger: Ledger, work: Work, noisy: list[float]) -> bool:
+def store(ledger: Ledger, work: Assignment, noisy: list[float]) -> bool:
     """Keep the noisy counts; false if the claim is no longer this worker's, and they are lost."""
     with ledger.writing() as book:
         if not _mine(book, work):
@@ -168,7 +168,7 @@ def store(ledger: Ledger, work: Work, noisy: list[float]) -> bool:
     return True
 
 
-def give_up(ledger: Ledger, work: Work) -> None:
+def give_up(ledger: Ledger, work: Assignment) -> None:
     """The answer could not be computed: what it cost stays spent. Comes at the slot's end."""
     with ledger.writing() as book:
         if _mine(book, work):
@@ -214,7 +214,7 @@ def cancel(ledger: Ledger, job: str, user: str) -> None:
         failpoint("cancel.written")
 
 
-def _mine(book: Book, work: Work) -> bool:
+def _mine(book: Book, work: Assignment) -> bool:
     mine = sa.select(answers.c.id).where(
         answers.c.id == work.answer, answers.c.claim == work.claim, answers.c.state == RUNNING
     )

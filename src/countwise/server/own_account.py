@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from countwise.privacy.storage import reading, writing
+from countwise.ledger.storage import reading, writing
 from countwise.server import accounts
 from countwise.server.accounts import Actor, SignedIn
 from countwise.server.config import Config
 from countwise.server.events import note
 from countwise.server.refusals import Forbidden
+from countwise.server.responses import KeyView, NewKeyView, key_view
 from countwise.server.tables import api_keys
-from countwise.server.views import KeyView, NewKeyView, key_view
 
 
 class OwnAccount:

@@ -39,40 +39,40 @@ from typing import Any
 import sqlalchemy as sa
 
 from countwise.errors import InputError
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.ledger import Scope as Account
-from countwise.privacy.prices import Amount, in_epsilon, micro
-from countwise.privacy.storage import reading
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.ledger import Scope as Account
+from countwise.ledger.prices import Amount, in_epsilon, micro
+from countwise.ledger.storage import reading
 from countwise.progress import silent
 from countwise.server import accounts, jobs
 from countwise.server.accounts import Actor
-from countwise.server.chances import chances
-from countwise.server.config import Config, Dataset
+from countwise.server.config import Config, DatasetSettings
 from countwise.server.events import note
 from countwise.server.failpoints import failpoint
 from countwise.server.own_account import OwnAccount
 from countwise.server.refusals import Conflict, NotThere
-from countwise.server.tables import access, answers, members
-from countwise.server.tables import jobs as job_table
-from countwise.server.views import (
+from countwise.server.responses import (
     JobView,
     RehearsalView,
     balance_view,
     dataset_view,
     job_view,
 )
+from countwise.server.tables import access, answers, members
+from countwise.server.tables import jobs as job_table
+from countwise.server.verdict_chances import chances
 from countwise.verification.answer import Answer, reading_of, recompute
 from countwise.verification.canonical import query_hash
 from countwise.verification.design import design
-from countwise.verification.exchange import Budget, Plan
+from countwise.verification.exchange import BudgetState, QuestionPlan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
-from countwise.verification.losses import loss_of
 from countwise.verification.planner import rehearse
 from countwise.verification.question import Question
 from countwise.verification.receipt import read_key, sign
 from countwise.verification.records import read_records
 from countwise.verification.request import Request, make_request
+from countwise.verification.request_loss import loss_of
 
 MOST_REHEARSALS = 20
 LONGEST_KEY = 100
@@ -119,7 +119,7 @@ class Service(OwnAccount):
         with reading(self.engine) as connection:
             return sorted(connection.scalars(mine))
 
-    def budgets(self, actor: Actor) -> list[Budget]:
+    def budgets(self, actor: Actor) -> list[BudgetState]:
         """The actor's own budget, and those of the projects and data sets in reach."""
         actor.need("read")
         projects = self.projects(actor)
@@ -129,7 +129,7 @@ class Service(OwnAccount):
         shown = [balance_view(each) for each in own]
         return shown + [each.budget for each in self.datasets(actor)]
 
-    def plan(self, actor: Actor, question: Question) -> Plan:
+    def plan(self, actor: Actor, question: Question) -> QuestionPlan:
         """What asking would cost and could tell; reads no confidential row, spends nothing."""
         known, request, accounts_ = self._checked(actor, question)
         query = query_hash(request, dataset=known.name, version=known.version)
@@ -142,7 +142,7 @@ class Service(OwnAccount):
             balances = [book.balance(scope, name) for scope, name in accounts_.items()]
             loss = loss_of(request, dataset=known.name, version=known.version)
             amount = Amount() if stored else book.price(known.name, loss).amount
-        return Plan(
+        return QuestionPlan(
             cost=in_epsilon(0 if stored else micro(request.epsilon)),
             stored=stored is not None,
             allowed=all(each.affords(amount) for each in balances),
@@ -225,7 +225,7 @@ class Service(OwnAccount):
         }
         return sign(fields, self.signing_key)
 
-    def _dataset(self, actor: Actor, name: str) -> Dataset:
+    def _dataset(self, actor: Actor, name: str) -> DatasetSettings:
         actor.need("read")
         mine = sa.select(access).where(access.c.user == actor.name, access.c.dataset == name)
         with reading(self.engine) as connection:
@@ -234,7 +234,9 @@ class Service(OwnAccount):
             raise NotThere("there is no such data set, or it is not open to you.")
         return self.config.datasets[name]
 
-    def _checked(self, actor: Actor, question: Question) -> tuple[Dataset, Request, Charged]:
+    def _checked(
+        self, actor: Actor, question: Question
+    ) -> tuple[DatasetSettings, Request, Charged]:
         """The data set, the request and the accounts of what is asked; counts against the rate."""
         known = self._dataset(actor, question.dataset)
         accounts.limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)

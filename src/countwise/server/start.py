@@ -14,14 +14,14 @@ import uvicorn
 
 from countwise.errors import ConfigError
 from countwise.examples.workers import workers as example_file
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.prices import MICRO
-from countwise.privacy.storage import open_engine, reading
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.prices import MICRO
+from countwise.ledger.storage import open_engine, reading
 from countwise.server import accounts, sandbox, worker
 from countwise.server.config import EXAMPLE, Config
+from countwise.server.database_versions import is_current, upgrade
 from countwise.server.events import note
 from countwise.server.logs import log
-from countwise.server.schema import is_current, upgrade
 from countwise.server.tables import access, users
 from countwise.verification.receipt import new_key, read_key
 
@@ -93,7 +93,7 @@ def check_ready(config: Config) -> None:
 def run_web(config: Config) -> None:
     """Answer HTTP, in a process that shut itself off from confidential files."""
     from countwise.server.app import create_app
-    from countwise.server.warming import warm_up
+    from countwise.server.precompilation import warm_up
 
     check_ready(config)
     given = os.environ.get(SOCKET)

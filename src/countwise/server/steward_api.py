@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query, Response
 
-from countwise.server.bodies import (
+from countwise.server.http import Caller, Changing, Stewardships
+from countwise.server.request_bodies import (
     REFUSALS,
     AuditQuery,
     EntryQuery,
@@ -15,15 +16,14 @@ from countwise.server.bodies import (
     UserBody,
     Word,
 )
-from countwise.server.http import Caller, Changing, Stewardships
-from countwise.server.views import (
+from countwise.server.responses import (
     EntryView,
     EventView,
     JobView,
     KeyView,
     UserView,
 )
-from countwise.verification.exchange import Budget
+from countwise.verification.exchange import BudgetState
 from countwise.verification.exchange import Dataset as PublicDataset
 
 router = APIRouter(prefix="/api/v1/steward", responses=REFUSALS, tags=["steward"])
@@ -90,7 +90,7 @@ def leave(steward: Stewardships, actor: Changing, name: PathName, project: PathN
 
 
 @router.get("/budgets")
-def budgets(steward: Stewardships, actor: Caller) -> list[Budget]:
+def budgets(steward: Stewardships, actor: Caller) -> list[BudgetState]:
     """The budget of every account."""
     return steward.balances(actor)
 
@@ -99,7 +99,7 @@ def budgets(steward: Stewardships, actor: Caller) -> list[Budget]:
 def set_cap(
     steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
     cap: Annotated[Word, Body(embed=True)],
-) -> Budget:  # fmt: skip
+) -> BudgetState:  # fmt: skip
     """What an account may spend in all."""
     return steward.set_cap(actor, scope, name, cap)
 
@@ -108,7 +108,7 @@ def set_cap(
 def grant(
     steward: Stewardships, actor: Changing, scope: Scope, name: PathName,
     epsilon: Annotated[Word, Body(embed=True)],
-) -> Budget:  # fmt: skip
+) -> BudgetState:  # fmt: skip
     """More budget for an account."""
     return steward.grant(actor, scope, name, epsilon)
 

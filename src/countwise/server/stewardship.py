@@ -3,22 +3,19 @@
 import sqlalchemy as sa
 
 from countwise.errors import InputError
-from countwise.privacy.epsilon import exact
-from countwise.privacy.ledger import SCOPES, Ledger
-from countwise.privacy.ledger import Scope as Account
-from countwise.privacy.ledger import entries as entry_table
-from countwise.privacy.prices import MICRO, micro
-from countwise.privacy.storage import reading, writing
+from countwise.ledger.ledger import SCOPES, Ledger
+from countwise.ledger.ledger import Scope as Account
+from countwise.ledger.ledger import entries as entry_table
+from countwise.ledger.prices import MICRO, micro
+from countwise.ledger.storage import reading, writing
+from countwise.noise.numbers import exact
 from countwise.server import accounts
 from countwise.server.accounts import NAME, Actor
 from countwise.server.config import Config
 from countwise.server.events import note
 from countwise.server.histories import MOST_ROWS, Histories
 from countwise.server.refusals import Conflict, NotThere
-from countwise.server.service import JOBS
-from countwise.server.tables import access, api_keys, members, sessions, users
-from countwise.server.tables import jobs as job_table
-from countwise.server.views import (
+from countwise.server.responses import (
     JobView,
     KeyView,
     UserView,
@@ -27,7 +24,10 @@ from countwise.server.views import (
     job_view,
     key_view,
 )
-from countwise.verification.exchange import Budget
+from countwise.server.service import JOBS
+from countwise.server.tables import access, api_keys, members, sessions, users
+from countwise.server.tables import jobs as job_table
+from countwise.verification.exchange import BudgetState
 from countwise.verification.exchange import Dataset as PublicDataset
 
 
@@ -110,7 +110,7 @@ class Stewardship(Histories):
         self._link(actor, members, name, "project", project, wanted=joined)
         return self.user(actor, name)
 
-    def projects(self, actor: Actor) -> list[Budget]:
+    def projects(self, actor: Actor) -> list[BudgetState]:
         """All projects with members or a budget."""
         return [each for each in self.balances(actor) if each.scope == "project"]
 
@@ -120,7 +120,7 @@ class Stewardship(Histories):
         with self.ledger.reading() as book:
             return [dataset_view(book, each) for each in self.config.datasets.values()]
 
-    def balances(self, actor: Actor) -> list[Budget]:
+    def balances(self, actor: Actor) -> list[BudgetState]:
         """The budget of every user, data set and project."""
         actor.need("steward")
         with self.ledger.reading() as book:
@@ -140,12 +140,12 @@ class Stewardship(Histories):
                 for name in sorted(names[scope])
             ]
 
-    def set_cap(self, actor: Actor, scope: Account, name: str, epsilon: str) -> Budget:
+    def set_cap(self, actor: Actor, scope: Account, name: str, epsilon: str) -> BudgetState:
         """What an account may spend in all; 0 stops it."""
         amount = 0 if epsilon.strip() == "0" else micro(epsilon)
         return self._budget(actor, scope, name, "set cap", cap=amount)
 
-    def grant(self, actor: Actor, scope: Account, name: str, epsilon: str) -> Budget:
+    def grant(self, actor: Actor, scope: Account, name: str, epsilon: str) -> BudgetState:
         """More budget for an account; whole millionths of ε, rounded down."""
         return self._budget(actor, scope, name, "granted", more=int(exact(epsilon) * MICRO))
 
@@ -178,7 +178,7 @@ class Stewardship(Histories):
         *,
         cap: int | None = None,
         more: int = 0,
-    ) -> Budget:
+    ) -> BudgetState:
         actor.need("steward")
         with self.ledger.writing() as book:
             if scope == "user" and not book.connection.scalar(

@@ -2,7 +2,7 @@
 
 import sqlalchemy as sa
 
-from countwise.privacy.ledger import LONGEST, metadata
+from countwise.ledger.ledger import LONGEST, metadata
 
 users = sa.Table(
     "users",

@@ -15,8 +15,8 @@ from typing import Any
 from uuid import uuid4
 
 from countwise.errors import ConfigError, CountwiseError, StorageError
-from countwise.privacy.ledger import Ledger
-from countwise.privacy.storage import open_engine
+from countwise.ledger.ledger import Ledger
+from countwise.ledger.storage import open_engine
 from countwise.server import jobs
 from countwise.server.compute import RECORD
 from countwise.server.config import Config
@@ -58,7 +58,7 @@ class Computer:
             )
         return found
 
-    def compute(self, work: jobs.Work, *, until: float) -> list[float] | None:
+    def compute(self, work: jobs.Assignment, *, until: float) -> list[float] | None:
         """The noisy counts, or None if they could not be computed in time and memory."""
         if self.process is None or self.process.poll() is not None:
             self.start()
@@ -157,7 +157,7 @@ def one_slot(config: Config, ledger: Ledger, computer: Computer, name: str, star
         log("not computed", level="error", worker=name, answer=work.answer)
 
 
-def attempt(ledger: Ledger, computer: Computer, work: jobs.Work, *, until: float) -> bool:
+def attempt(ledger: Ledger, computer: Computer, work: jobs.Assignment, *, until: float) -> bool:
     """Have the noisy counts computed and store them; false if there are none in time."""
     noisy = computer.compute(work, until=until)
     if noisy is None:

@@ -7,13 +7,13 @@ from typing import Literal
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.privacy.laws import IntegerLaw
-from countwise.sumproduct.noise import Noise, reach
+from countwise.noise.laws import IntegerLaw
+from countwise.sumproduct.node_noise import Noise, reach
 
 How = Literal["noisy", "clipped", "redrawn"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Seen:
     """One value of each node of a level, and how it was made from the true count N.
 

@@ -14,10 +14,10 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.kernels.compilation import reading
 from countwise.kernels.shifts import told_by_parents
-from countwise.privacy.laws import IntegerLaw
-from countwise.privacy.noisesum import sum_of
-from countwise.sumproduct.laws import Laws, grid, window_offsets
-from countwise.sumproduct.noise import reach
+from countwise.noise.laws import IntegerLaw
+from countwise.noise.noise_sums import sum_of
+from countwise.sumproduct.count_laws import Laws, grid, window_offsets
+from countwise.sumproduct.node_noise import reach
 from countwise.sumproduct.tree import chunks
 
 LARGEST_ROW = 1 << 22  # values of the laws of parents that are made at a time
@@ -26,7 +26,7 @@ EDGE = 1e-10  # share of a law at the end of its window that calls for a wider o
 DEEPEST = 700.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Families:
     """Noisy cells, their law, which are exact (then they carry none), and where families begin."""
 

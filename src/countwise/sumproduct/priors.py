@@ -293,7 +293,7 @@ class Shares:
         return f"total {self.total.words()}, divided by given shares"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Except:
     """A prior of which cells are excepted whose counts are known."""
 

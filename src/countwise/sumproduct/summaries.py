@@ -9,8 +9,8 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import SAME, highest
-from countwise.privacy.epsilon import one_of
-from countwise.sumproduct.laws import Laws
+from countwise.noise.numbers import one_of
+from countwise.sumproduct.count_laws import Laws
 
 Interval = Literal["highest", "central"]
 INTERVALS = ("highest", "central")
@@ -81,7 +81,7 @@ def _before(laws: Laws, p: FloatArray) -> FloatArray:
     return np.asarray(reached - reached[laws.offsets[:-1]][laws.owners])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Law:
     """The posterior of one whole number: P(low + i·step) = chances[i].
 

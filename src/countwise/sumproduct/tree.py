@@ -15,8 +15,8 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.progress import Tell, silent
-from countwise.sumproduct.laws import Laws, joined
-from countwise.sumproduct.steps import Steps
+from countwise.sumproduct.count_laws import Laws, joined
+from countwise.sumproduct.step_mixture import Steps
 from countwise.tables.hierarchy import Hierarchy
 
 CHUNK = 8_192  # children solved at a time

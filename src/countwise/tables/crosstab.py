@@ -10,7 +10,7 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.dialect import PLAIN, Reading
-from countwise.tables.files import Source, column_names, load, name_of, without_blank
+from countwise.tables.files import TableFile, column_names, load, name_of, without_blank
 from countwise.tables.frames import Table
 from countwise.tables.hierarchy import Hierarchy
 
@@ -20,7 +20,7 @@ NAMELESS = re.compile(r"_duplicated_\d+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossSource(Source):
+class CrossSource(TableFile):
     """A cross-table as one row a cell, able to say which row and column a cell stood in.
 
     Columns are told by their numbers: in a faulty file what stands for a name can be a count.
@@ -77,7 +77,7 @@ def load_crosstab(
     )
 
 
-def _named(source: Source, categories: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
+def _named(source: TableFile, categories: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
     """The categories without empty columns that have no name, which spreadsheets leave."""
     named = []
     for name in categories:

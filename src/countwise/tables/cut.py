@@ -14,7 +14,7 @@ import polars as pl
 from countwise.arrays import IntArray, frozen
 from countwise.errors import TableError
 from countwise.tables.domain import CELLS, Domain
-from countwise.tables.faults import parsing
+from countwise.tables.file_faults import parsing
 from countwise.tables.files import ROW, Rows, load, scan
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.rowchecks import refuse_bad_labels

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from countwise.errors import CountwiseError, TableError
-from countwise.tables.faults import missing_column
+from countwise.tables.file_faults import missing_column
 from countwise.tables.files import column_names
-from countwise.tables.spark import is_spark, quiet, session
+from countwise.tables.spark_session import is_spark, quiet, session
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -34,7 +34,7 @@ LINE = re.compile(r"Invalid Input Error: CSV Error on Line: (\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Records:
+class RecordTable:
     """Confidential records as an engine sees them, and where they stand.
 
     `first_row` is the number an editor or viewer gives the first record of a file; a table of a
@@ -86,7 +86,7 @@ def _collected(batches: "Iterable[pa.RecordBatch]") -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[Records]:
+def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[RecordTable]:
     """The records of a file, or of a table by its name, in an engine by its URL.
 
     What DuckDB can not hold in memory it writes to a folder that only this user can read and
@@ -135,7 +135,7 @@ def connect(url: str, *, folder: str) -> Any:
         ) from None
 
 
-def _records(backend: Any, name: str) -> Records:
+def _records(backend: Any, name: str) -> RecordTable:
     if name.lower().endswith((*PARQUET, *CSV)):
         if backend.name not in READ_FILES:
             raise TableError(
@@ -148,13 +148,13 @@ def _records(backend: Any, name: str) -> Records:
         source = literal(name) if Path(name).exists() and backend.name == "duckdb" else name
         table = backend.read_parquet(source) if parquet else _csv(backend, source)
         first_row = 1 if parquet else 2
-        return Records(
+        return RecordTable(
             table=table,
             name=name,
             engine=backend.name,
             first_row=first_row if backend.name == "duckdb" and "*" not in name else None,
         )
-    return Records(table=_table(backend, name), name=name, engine=backend.name, first_row=None)
+    return RecordTable(table=_table(backend, name), name=name, engine=backend.name, first_row=None)
 
 
 def literal(name: str) -> str:

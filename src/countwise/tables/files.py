@@ -22,7 +22,7 @@ from countwise.tables.dialect import (
     find_dialect,
     lines_above,
 )
-from countwise.tables.faults import ARROW, is_parquet, missing_column, parsing
+from countwise.tables.file_faults import ARROW, is_parquet, missing_column, parsing
 from countwise.tables.frames import NAME, Table
 from countwise.tables.statistical import is_statistical, read_statistical
 from countwise.tables.workbooks import is_workbook, read_sheet, rows_above
@@ -31,7 +31,7 @@ ROW = "countwise row"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class FilePart:
     """One of several files that are read as one table."""
 
     path: Path
@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Source:
+class TableFile:
     """A table as a frame of the wanted columns, able to say where a row stands."""
 
     path: Path
@@ -48,7 +48,7 @@ class Source:
     first_row: int
     rows: IntArray | None = None
     """For each row of the frame its row in the file, where some were left out."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FilePart, ...] = ()
     """The files that a pattern stands for, in the order of the rows."""
     thousands: str | None = None
 
@@ -72,13 +72,13 @@ class Source:
         """How a message speaks of a count of this column."""
         return f"column {column!r}"
 
-    def kept(self, keep: IntArray) -> "Source":
+    def kept(self, keep: IntArray) -> "TableFile":
         """The same with some of its rows."""
         rows = keep if self.rows is None else self.rows[keep]
         return replace(self, frame=self.frame[keep], rows=rows)
 
 
-Loader = Callable[[Table, Sequence[str], str], Source]
+Loader = Callable[[Table, Sequence[str], str], TableFile]
 """From a table, level columns and a count column to one row a cell with those columns."""
 
 
@@ -92,7 +92,7 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Opened:
+class OpenedTable:
     """A table whose rows are not read yet, and the number of its first row."""
 
     lazy: pl.LazyFrame
@@ -106,7 +106,7 @@ def load(
     *,
     rows: Rows | None = None,
     reading: Reading = PLAIN,
-) -> Source:
+) -> TableFile:
     """The named columns of a table: labels as text without spaces around them, as is all of CSV."""
     path, files = name_of(table), _files(table)
     if files:
@@ -122,21 +122,21 @@ def load(
         frame = found.lazy.select(*labels, *others).collect()
     if frame.is_empty():
         raise TableError(f"{path}: the file has a header and no rows; it needs one row a cell.")
-    return Source(path=path, frame=frame, first_row=found.first_row, thousands=reading.thousands)
+    return TableFile(path=path, frame=frame, first_row=found.first_row, thousands=reading.thousands)
 
 
 def _part(
-    path: Path, found: Opened, labels: Sequence[pl.Expr], others: Sequence[str], rows: Rows
-) -> Source:
+    path: Path, found: OpenedTable, labels: Sequence[pl.Expr], others: Sequence[str], rows: Rows
+) -> TableFile:
     chosen = found.lazy.slice(rows.first, rows.count)
     if rows.condition is not None:
         chosen = chosen.filter(rows.condition)
     frame = chosen.select(ROW, *labels, *others).collect(engine="streaming").sort(ROW)
     places = frame[ROW].cast(pl.Int64).to_numpy()
-    return Source(path=path, frame=frame.drop(ROW), first_row=found.first_row, rows=places)
+    return TableFile(path=path, frame=frame.drop(ROW), first_row=found.first_row, rows=places)
 
 
-def _joined(path: Path, sources: list[Source]) -> Source:
+def _joined(path: Path, sources: list[TableFile]) -> TableFile:
     frames = [each.frame for each in sources]
     try:
         frame = pl.concat(frames, how="vertical_relaxed")
@@ -146,12 +146,13 @@ def _joined(path: Path, sources: list[Source]) -> Source:
             "the same way."
         ) from None
     parts = tuple(
-        Part(path=each.path, first_row=each.first_row, height=len(each.frame)) for each in sources
+        FilePart(path=each.path, first_row=each.first_row, height=len(each.frame))
+        for each in sources
     )
     return replace(sources[0], path=path, frame=frame, parts=parts)
 
 
-def without_blank(source: Source) -> Source:
+def without_blank(source: TableFile) -> TableFile:
     """The rows that have anything in the wanted columns: spreadsheets leave others at the end."""
     texts = [pl.col(name).cast(pl.String).str.strip_chars() for name in source.frame.columns]
     filled = pl.any_horizontal(text.is_not_null() & (text != "") for text in texts)
@@ -223,7 +224,7 @@ def opened(
     wanted: Sequence[str] = (),
     *,
     row_index: str | None = None,
-) -> Opened:
+) -> OpenedTable:
     """A table to be read, in part where its format allows, its rows numbered if asked.
 
     Rows have the number that an editor or viewer gives them: 1 is the header of a text file.
@@ -233,7 +234,7 @@ def opened(
         lazy, first_row = table.lazy(), 0
     elif is_parquet(table):
         lazy = pl.scan_parquet(table, glob=False, row_index_name=row_index)
-        return Opened(lazy=_stripped(lazy), first_row=1)
+        return OpenedTable(lazy=_stripped(lazy), first_row=1)
     elif is_workbook(table):
         frame, first_row = read_sheet(table, reading)
         lazy = frame.lazy()
@@ -245,10 +246,12 @@ def opened(
         return _text(table, reading, wanted, row_index)
     if row_index is not None:
         lazy = lazy.with_row_index(row_index)
-    return Opened(lazy=_stripped(lazy), first_row=first_row)
+    return OpenedTable(lazy=_stripped(lazy), first_row=first_row)
 
 
-def _text(path: Path, reading: Reading, wanted: Sequence[str], row_index: str | None) -> Opened:
+def _text(
+    path: Path, reading: Reading, wanted: Sequence[str], row_index: str | None
+) -> OpenedTable:
     dialect = find_dialect(path, reading, wanted)
     lazy = pl.scan_csv(
         path if dialect.encoding == UTF8 else BytesIO(decoded(path, dialect.encoding)),
@@ -258,7 +261,7 @@ def _text(path: Path, reading: Reading, wanted: Sequence[str], row_index: str | 
         skip_lines=dialect.skip,
         row_index_name=row_index,
     )
-    return Opened(lazy=_stripped(lazy), first_row=dialect.skip + 2)
+    return OpenedTable(lazy=_stripped(lazy), first_row=dialect.skip + 2)
 
 
 def _stripped(lazy: pl.LazyFrame) -> pl.LazyFrame:

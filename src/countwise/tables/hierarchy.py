@@ -49,7 +49,7 @@ class Shape:
         return iter(zip((ROOT, *self.by), self.sizes, strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Hierarchy:
     """Level names, the labels in use at each, and the shape of the tree."""
 

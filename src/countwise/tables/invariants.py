@@ -16,7 +16,7 @@ from countwise.tables.hierarchy import ROOT, Hierarchy
 from countwise.tables.pattern import Pattern
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Invariants:
     """Which nodes are exact, level by level, and which of them can only be zero.
 

@@ -6,8 +6,6 @@ Both are judged by the labels alone, never by a count.
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-import polars as pl
-
 from countwise.errors import TableError
 
 NAMES = (
@@ -57,7 +55,8 @@ def refuse_totals_of_domain(labels: Mapping[str, Iterable[str | None]], *, where
         raise TableError(
             f"{where}: level {level!r} has the label {texts[0]!r}, a name of totals. Totals are "
             "sums of cells, and no cells of their own. To fix, leave it out of the public cells, "
-            f"such as by --total-code {_quoted(texts[0])}, or say that it is a label like the others: --no-totals, or no_totals = true at the "
+            f"such as by --total-code {_quoted(texts[0])}, or say that it is a label like the "
+            "others: --no-totals, or no_totals = true at the "
             "top of a domain file."
         )
 
@@ -65,11 +64,6 @@ def refuse_totals_of_domain(labels: Mapping[str, Iterable[str | None]], *, where
 def spelling(label: str) -> str:
     """A label without its capitals and its spare spaces."""
     return re.sub(r"\s+", " ", label.strip()).casefold()
-
-
-def spelled(column: pl.Expr) -> pl.Expr:
-    """The same of a column."""
-    return column.str.strip_chars().str.replace_all(r"\s+", " ").str.to_lowercase()
 
 
 def alike(labels: Iterable[str]) -> tuple[str, str] | None:

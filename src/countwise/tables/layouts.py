@@ -9,7 +9,7 @@ from countwise.errors import TableError
 from countwise.tables.crosstab import load_crosstab
 from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import PLACE, Domain, Factor
-from countwise.tables.files import Source, load, without_blank
+from countwise.tables.files import TableFile, load, without_blank
 from countwise.tables.frames import Table
 from countwise.tables.labels import CODES, refuse_totals, total_labels
 from countwise.tables.sdmx import TOTAL, load_sdmx
@@ -39,11 +39,11 @@ class Layout:
         if self.kind not in LAYOUTS:
             raise TableError(f"layout must be one of {', '.join(LAYOUTS)}; got {self.kind!r}.")
 
-    def __call__(self, table: Table, by: Sequence[str], count: str) -> Source:
+    def __call__(self, table: Table, by: Sequence[str], count: str) -> TableFile:
         """The table as one row a cell, totals checked and left out."""
         return without_totals(self._nodes(table, by, count), by, count)
 
-    def cells(self, table: Table, by: Sequence[str], count: str = "") -> Source:
+    def cells(self, table: Table, by: Sequence[str], count: str = "") -> TableFile:
         """The cells alone, by their labels; no count is looked at."""
         return without_total_rows(self._nodes(table, by, count), by)
 
@@ -52,7 +52,7 @@ class Layout:
         """Whether a file is read as it stands: one row a cell, and nothing said of it."""
         return self == Layout(no_totals=self.no_totals)
 
-    def _nodes(self, table: Table, by: Sequence[str], count: str) -> Source:
+    def _nodes(self, table: Table, by: Sequence[str], count: str) -> TableFile:
         """Rows of cells and of totals, which have null in the levels they sum over."""
         coded = self._coded(by)
         columns = _columns(by, coded)
@@ -64,7 +64,7 @@ class Layout:
             source = _with_levels(source, factor)
         return source
 
-    def _refuse_totals(self, source: Source, columns: Sequence[str]) -> None:
+    def _refuse_totals(self, source: TableFile, columns: Sequence[str]) -> None:
         labels = {name: source.frame[name].unique().cast(pl.String) for name in columns}
         found = total_labels(labels, more=CODES if self.kind == "sdmx" else ())
 
@@ -74,7 +74,7 @@ class Layout:
 
         refuse_totals(found, where=where)
 
-    def _load(self, table: Table, columns: Sequence[str], count: str) -> Source:
+    def _load(self, table: Table, columns: Sequence[str], count: str) -> TableFile:
         if self.kind == "wide":
             return load_crosstab(table, columns, count, self.reading)
         if self.kind == "sdmx":
@@ -103,7 +103,7 @@ def _columns(by: Sequence[str], coded: list[Factor]) -> list[str]:
     return list(dict.fromkeys(code.get(name, name) for name in by))
 
 
-def _with_levels(source: Source, factor: Factor) -> Source:
+def _with_levels(source: TableFile, factor: Factor) -> TableFile:
     """The level columns of each code; null below an inner code, and everywhere for a total."""
     (code,) = factor.keys
     assert factor.inner is not None

@@ -8,7 +8,7 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.files import Source, load
+from countwise.tables.files import TableFile, load
 from countwise.tables.hierarchy import ROOT, Hierarchy, build, check_level_names, listed
 from countwise.tables.rowchecks import whole_numbers
 
@@ -36,13 +36,13 @@ def read_noisy(
     return hierarchy, [tuple(column[place] for place in places) for column in columns]
 
 
-def _cells(source: Source, by: Sequence[str]) -> IntArray:
+def _cells(source: TableFile, by: Sequence[str]) -> IntArray:
     """The rows with a label at every level."""
     filled = source.frame.select(pl.all_horizontal(pl.col(by).is_not_null() & (pl.col(by) != "")))
     return np.flatnonzero(filled.to_series().to_numpy())
 
 
-def _refuse_gaps(source: Source, filled: pl.DataFrame, depth: IntArray) -> None:
+def _refuse_gaps(source: TableFile, filled: pl.DataFrame, depth: IntArray) -> None:
     for level, name in enumerate(filled.columns):
         gap = ~filled[name].to_numpy() & (depth > level)
         if gap.any():
@@ -52,7 +52,7 @@ def _refuse_gaps(source: Source, filled: pl.DataFrame, depth: IntArray) -> None:
             )
 
 
-def _places(source: Source, hierarchy: Hierarchy, level: int, depth: IntArray) -> IntArray:
+def _places(source: TableFile, hierarchy: Hierarchy, level: int, depth: IntArray) -> IntArray:
     """For each node of a level, the row it stands in."""
     rows = np.flatnonzero(depth == level)
     by = list(hierarchy.by[:level])

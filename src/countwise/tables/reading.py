@@ -14,7 +14,7 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
-from countwise.tables.files import ROW, Loader, Source, load, name_of, without_blank
+from countwise.tables.files import ROW, Loader, TableFile, load, name_of, without_blank
 from countwise.tables.frames import as_table
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
 from countwise.tables.labels import refuse_totals_of_domain
@@ -108,7 +108,7 @@ def read_public_counts(
     return hierarchy, counts[order]
 
 
-def _summed(source: Source, counts: IntArray, by: Sequence[str]) -> tuple[Source, IntArray]:
+def _summed(source: TableFile, counts: IntArray, by: Sequence[str]) -> tuple[TableFile, IntArray]:
     """One row a cell, with the sum of the rows that have its labels."""
     rows = source.frame.select(by).with_row_index(ROW)
     rows = rows.with_columns(pl.Series(SUM, counts), pl.col(ROW).cast(pl.Int64))
@@ -116,12 +116,12 @@ def _summed(source: Source, counts: IntArray, by: Sequence[str]) -> tuple[Source
     return source.kept(cells[ROW].to_numpy()), cells[SUM].to_numpy()
 
 
-def _refuse_alike(source: Source, by: Sequence[str], *, shown: bool) -> None:
+def _refuse_alike(source: TableFile, by: Sequence[str], *, shown: bool) -> None:
     """Refuse labels that differ in capitals or spaces only; those of public cells are shown."""
     refuse_alike(source.path, _labels(source, by), shown=shown)
 
 
-def _labels(source: Source, by: Sequence[str]) -> dict[str, pl.Series]:
+def _labels(source: TableFile, by: Sequence[str]) -> dict[str, pl.Series]:
     return {name: source.frame[name].unique().cast(pl.String) for name in by}
 
 
@@ -149,7 +149,7 @@ def read_domain(
     return unique_cells(source, by)[0]
 
 
-def unique_cells(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
+def unique_cells(source: TableFile, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
     """The tree of cells that are each listed once, and the row that each came from."""
     hierarchy, order = build(source.frame.select(by))
     codes, parents = hierarchy.codes[-1], hierarchy.parents(len(by))
@@ -163,7 +163,7 @@ def unique_cells(source: Source, by: Sequence[str]) -> tuple[Hierarchy, IntArray
 
 
 def placed(
-    source: Source, counts: IntArray, hierarchy: Hierarchy, *, domain: Path | None = None
+    source: TableFile, counts: IntArray, hierarchy: Hierarchy, *, domain: Path | None = None
 ) -> IntArray:
     """The counts of a domain's cells; those without a row are zeros."""
     by = list(hierarchy.by)

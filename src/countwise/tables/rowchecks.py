@@ -12,8 +12,8 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import MAX_COUNT
-from countwise.tables.faults import parsing
-from countwise.tables.files import ROW, Source, checked_schema, opened, type_name
+from countwise.tables.file_faults import parsing
+from countwise.tables.files import ROW, TableFile, checked_schema, opened, type_name
 from countwise.tables.labels import alike, refuse_totals, total_labels
 
 Check = tuple[str, pl.Expr]
@@ -164,14 +164,14 @@ def counts_of(
     return Counts(name=name, kind=kind, least=least, thousands=thousands, subject=subject)
 
 
-def refuse_bad_labels(source: Source, by: Sequence[str]) -> None:
+def refuse_bad_labels(source: TableFile, by: Sequence[str]) -> None:
     """Refuse the first row whose labels are none."""
     found = _failed(source.frame.lazy().with_row_index(ROW), label_checks(by))
     if found is not None:
         raise TableError(f"{source.where(found[0])}: {found[1]}")
 
 
-def whole_numbers(source: Source, column: str, *, least: int | None) -> IntArray:
+def whole_numbers(source: TableFile, column: str, *, least: int | None) -> IntArray:
     """A column of whole numbers, none below `least`, that add up to no more than 10^15."""
     counts = counts_of(
         source.path,

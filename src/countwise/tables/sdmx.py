@@ -13,7 +13,7 @@ import polars as pl
 
 from countwise.errors import TableError
 from countwise.tables.dialect import PLAIN, Reading
-from countwise.tables.files import Source, column_names, load, name_of, without_blank
+from countwise.tables.files import TableFile, column_names, load, name_of, without_blank
 from countwise.tables.frames import Table
 from countwise.tables.hierarchy import Hierarchy
 
@@ -25,7 +25,7 @@ DATAFLOW = re.compile(r"[A-Za-z][\w.-]*:[\w@$-]+\(\d+(\.\d+)+\)")
 LABELLED = r"^[A-Za-z0-9_@$-]+\s*:\s"
 
 
-def load_sdmx(table: Table, by: Sequence[str], count: str, reading: Reading = PLAIN) -> Source:
+def load_sdmx(table: Table, by: Sequence[str], count: str, reading: Reading = PLAIN) -> TableFile:
     """The dimensions `by` and the observations of an SDMX-CSV file, as `count`."""
     names = {name.partition(":")[0].strip(): name for name in column_names(table, reading)}
     if not {"DATAFLOW", "STRUCTURE"} & set(names):
@@ -49,7 +49,7 @@ def load_sdmx(table: Table, by: Sequence[str], count: str, reading: Reading = PL
     return replace(source, frame=frame.select(*by, pl.col(value).alias(count)))
 
 
-def _refuse_deletions(source: Source, action: pl.Series) -> None:
+def _refuse_deletions(source: TableFile, action: pl.Series) -> None:
     deletes = (action == "D").fill_null(value=False)
     if deletes.any():
         raise TableError(

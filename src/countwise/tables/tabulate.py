@@ -19,13 +19,13 @@ from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.domain import Domain
-from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, Records, opened
+from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
 from countwise.tables.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-Refusal = Callable[[Records, "Tabulation"], str]
+Refusal = Callable[[RecordTable, "Tabulation"], str]
 """Says why some record can not be counted, and where it is."""
 Add = Callable[[IntArray, IntArray], None]
 """Takes numbers of cells, which may repeat, and the rows to be added to each."""
@@ -136,7 +136,7 @@ def count_records(
             raise TableError(refusal(source, tabulation))
 
 
-def _count(source: Records, tabulation: Tabulation, key: str, add: Add) -> Refusal | None:
+def _count(source: RecordTable, tabulation: Tabulation, key: str, add: Add) -> Refusal | None:
     """Add the records to their cells; what to say if one can not be counted."""
     query = grouped(source, tabulation, key=key)
     with source.batches(query) as batches:
@@ -161,7 +161,7 @@ def counted_cells(
     return np.asarray(cells), groups[ROWS].to_numpy()
 
 
-def grouped(source: Records, tabulation: Tabulation, *, key: str) -> "ir.Table":
+def grouped(source: RecordTable, tabulation: Tabulation, *, key: str) -> "ir.Table":
     """The one expression: bin, bound, and count the records that agree in every key column."""
     chosen = _chosen(source, tabulation)
     keys = tabulation.domain.keys
@@ -173,7 +173,7 @@ def grouped(source: Records, tabulation: Tabulation, *, key: str) -> "ir.Table":
     )
 
 
-def _chosen(source: Records, tabulation: Tabulation, *others: "ir.Value") -> "ir.Table":
+def _chosen(source: RecordTable, tabulation: Tabulation, *others: "ir.Value") -> "ir.Table":
     """The key columns, binned, the person, and what else is asked for."""
     columns = list(others)
     for factor in tabulation.domain.factors:
@@ -188,7 +188,7 @@ def _chosen(source: Records, tabulation: Tabulation, *others: "ir.Value") -> "ir
     return source.table.select(columns)
 
 
-def _refuse_text(source: Records, key: str) -> None:
+def _refuse_text(source: RecordTable, key: str) -> None:
     kind = source.column(key).type()
     if kind.is_numeric() or (kind.is_string() and source.engine in READ_FILES):
         return
@@ -222,7 +222,7 @@ def _places(groups: pl.DataFrame, tabulation: Tabulation) -> tuple[IntArray, ...
     return tuple(found)
 
 
-def _outside(source: Records, tabulation: Tabulation) -> str:
+def _outside(source: RecordTable, tabulation: Tabulation) -> str:
     """Says which columns, and in a file which row, lead to no cell. Costs a second pass."""
     keys, factors = tabulation.domain.keys, tabulation.domain.factors
     chosen = _chosen(source, tabulation, _row_numbers(source))
@@ -243,7 +243,7 @@ def _outside(source: Records, tabulation: Tabulation) -> str:
     )
 
 
-def _nameless(source: Records, tabulation: Tabulation) -> str:
+def _nameless(source: RecordTable, tabulation: Tabulation) -> str:
     chosen = _chosen(source, tabulation, _row_numbers(source))
     row = chosen.filter(is_missing(chosen[PERSON]))[ROW].min().to_pyarrow().as_py()
     return (
@@ -252,7 +252,7 @@ def _nameless(source: Records, tabulation: Tabulation) -> str:
     )
 
 
-def _row_numbers(source: Records) -> "ir.Value":
+def _row_numbers(source: RecordTable) -> "ir.Value":
     import ibis
 
     numbers = ibis.row_number() if source.first_row is not None else ibis.literal(0, "int64")

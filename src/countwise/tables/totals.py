@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 
 from countwise.errors import TableError
-from countwise.tables.files import Source
+from countwise.tables.files import TableFile
 from countwise.tables.rowchecks import refuse_bad_labels, whole_numbers
 
 SUM = "countwise sum"
 
 
-def marked(source: Source, by: Sequence[str], codes: Mapping[str, str]) -> Source:
+def marked(source: TableFile, by: Sequence[str], codes: Mapping[str, str]) -> TableFile:
     """The same rows with null where a level column holds its total code."""
     refuse_bad_labels(source, by)
     marks = [
@@ -27,7 +27,7 @@ def marked(source: Source, by: Sequence[str], codes: Mapping[str, str]) -> Sourc
     return replace(source, frame=source.frame.with_columns(marks))
 
 
-def without_totals(source: Source, by: Sequence[str], count: str) -> Source:
+def without_totals(source: TableFile, by: Sequence[str], count: str) -> TableFile:
     """The rows of cells, once every total row has been found to equal the sum of its cells."""
     summed = source.frame.select(pl.col(by).is_null())
     is_total = summed.select(pl.any_horizontal(pl.all())).to_series().to_numpy()
@@ -53,7 +53,7 @@ def without_totals(source: Source, by: Sequence[str], count: str) -> Source:
     return source.kept(np.flatnonzero(~is_total))
 
 
-def without_total_rows(source: Source, by: Sequence[str]) -> Source:
+def without_total_rows(source: TableFile, by: Sequence[str]) -> TableFile:
     """The rows of cells, their counts unseen."""
     whole = source.frame.select(pl.all_horizontal(pl.col(by).is_not_null())).to_series()
     if not whole.any():

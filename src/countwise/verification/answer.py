@@ -16,11 +16,11 @@ from scipy.special import ndtri
 
 from countwise.arrays import FloatArray, frozen
 from countwise.errors import AnswerError
-from countwise.privacy.epsilon import exact, one_of, written
-from countwise.verification import mechanisms, wording
+from countwise.noise.numbers import exact, one_of, written
+from countwise.verification import outcome_noise, wording
 from countwise.verification.border import SYMMETRIC, checked_border, skewness_of
 from countwise.verification.claims import ERROR, FAILS, HOLDS
-from countwise.verification.posterior import BetaMixture, Posterior, Summary
+from countwise.verification.proportion_posterior import BetaMixture, ProportionPosterior, Summary
 from countwise.verification.request import Request, checked_alpha, checked_epsilon
 from countwise.verification.rules import MOSTLY_FAILS, MOSTLY_HOLDS, RULES, SURE, verdict
 from countwise.verification.wording import LEVEL
@@ -28,7 +28,7 @@ from countwise.verification.wording import LEVEL
 FORMAT = 2  # 1 had no border, and read every r about one half
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Answer:
     """Noisy counts of outcomes with the public facts needed to read them.
 
@@ -49,9 +49,9 @@ class Answer:
     persons: int | None = None
 
     @cached_property
-    def posterior(self) -> Posterior:
+    def posterior(self) -> ProportionPosterior:
         """The posterior of the outcomes' proportions."""
-        return Posterior(
+        return ProportionPosterior(
             noisy=self.noisy, partitions=self.partitions, epsilon=self.epsilon, alpha=self.alpha
         )
 
@@ -179,7 +179,7 @@ def answer(noisy: FloatArray, request: Request, *, rehearsal: bool = False) -> A
     """The answer that noisy counts give to a request."""
     return Answer(
         noisy=noisy,
-        outcomes=mechanisms.outcomes(request.claim.outcomes, mechanism=request.mechanism),
+        outcomes=outcome_noise.outcomes(request.claim.outcomes, mechanism=request.mechanism),
         epsilon=request.epsilon,
         partitions=request.partitions,
         alpha=request.alpha,
@@ -199,7 +199,9 @@ def answer(noisy: FloatArray, request: Request, *, rehearsal: bool = False) -> A
 def reading_of(request: Request) -> dict[str, Any]:
     """What a request's noisy counts mean; with them and what was asked, `recompute` answers."""
     return {
-        "outcomes": list(mechanisms.outcomes(request.claim.outcomes, mechanism=request.mechanism)),
+        "outcomes": list(
+            outcome_noise.outcomes(request.claim.outcomes, mechanism=request.mechanism)
+        ),
         "one_sided": request.claim.one_sided,
         "alpha": request.alpha.tolist(),
         "border": request.border,
@@ -222,7 +224,7 @@ def recompute(data: Any) -> Answer:
         raise AnswerError("noisy and alpha must be lists of numbers, one for each outcome.")
     if not isinstance(partitions, int) or not 2 <= partitions <= 10_000:
         raise AnswerError("partitions must be a whole number from 2 to 10,000.")
-    mechanism = one_of(str(data["mechanism"]), mechanisms.MECHANISMS, what="mechanism")
+    mechanism = one_of(str(data["mechanism"]), outcome_noise.MECHANISMS, what="mechanism")
     names = data.get("outcomes") or [HOLDS, FAILS, ERROR][: len(noisy)]
     if not isinstance(names, list) or len(names) != len(noisy):
         raise AnswerError("outcomes must name each of the noisy counts.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray
 from countwise.errors import RequestError
-from countwise.kernels.columns import natural_log
+from countwise.kernels.design_columns import natural_log
 from countwise.verification.grammar import (
     Binary,
     Call,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from countwise.privacy.epsilon import written
+from countwise.noise.numbers import written
 from countwise.verification.claims import Significant, Within
 from countwise.verification.request import Request
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, frozen
 from countwise.errors import RequestError
-from countwise.kernels.columns import standardised
+from countwise.kernels.design_columns import standardised
 from countwise.verification.arithmetic import bounds, values, written
 from countwise.verification.formula import CategoryFactor, Factor, Model, NumberFactor, Term
 from countwise.verification.grammar import Name, Node
@@ -33,7 +33,7 @@ LARGEST_COLUMNS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
+class FactorPart:
     """A factor's share in a design column: an expression, or the indicator of a level.
 
     A power of `poly` is that of (expression - middle)/half; its name is that of the plain power.
@@ -83,7 +83,7 @@ class Piece:
 class DesignColumn:
     """A product of pieces, none for the intercept, with the public scale it is fitted on."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FactorPart, ...]
     middle: float
     half: float
 
@@ -163,7 +163,7 @@ class Design:
 
 def design(model: Model, schema: Schema) -> Design:
     """The design of a model; too many columns are refused."""
-    products: list[tuple[Piece, ...]] = [()] if model.intercept else []
+    products: list[tuple[FactorPart, ...]] = [()] if model.intercept else []
     spanned: dict[frozenset[str], set[frozenset[str]]] = {}
     if model.intercept:
         spanned[frozenset()] = {frozenset()}
@@ -181,7 +181,9 @@ def design(model: Model, schema: Schema) -> Design:
     )
 
 
-def _centred(products: list[tuple[Piece, ...]], schema: Schema) -> list[tuple[Piece, ...]]:
+def _centred(
+    products: list[tuple[FactorPart, ...]], schema: Schema
+) -> list[tuple[FactorPart, ...]]:
     """The powers of `poly` about the middle of their bounds, where the model spans the same then.
 
     It does where every column with lower powers is there, down to the one without the expression
@@ -202,8 +204,8 @@ def _centred(products: list[tuple[Piece, ...]], schema: Schema) -> list[tuple[Pi
 
 
 def _about(
-    pieces: tuple[Piece, ...], schema: Schema, not_in: Set[Node] = frozenset()
-) -> tuple[Piece, ...]:
+    pieces: tuple[FactorPart, ...], schema: Schema, not_in: Set[Node] = frozenset()
+) -> tuple[FactorPart, ...]:
     """Powers on the scale of their bounds, about the middle except of some expressions."""
     found = []
     for piece in pieces:
@@ -253,24 +255,24 @@ def _used(factor: Factor, coding: Coding) -> bool:
     return isinstance(factor, NumberFactor) or factor.name in coding
 
 
-def _pieces(factor: Factor, coding: Coding, schema: Schema) -> list[Piece]:
+def _pieces(factor: Factor, coding: Coding, schema: Schema) -> list[FactorPart]:
     if isinstance(factor, NumberFactor):
         if factor.degree == 1:
-            return [Piece(name=factor.name, node=factor.node)]
+            return [FactorPart(name=factor.name, node=factor.node)]
         return [
-            Piece(name=f"{factor.name}[{power}]", node=factor.node, power=power)
+            FactorPart(name=f"{factor.name}[{power}]", node=factor.node, power=power)
             for power in range(1, factor.degree + 1)
         ]
     column = schema.columns[factor.column]
     first = 0.0 if column.labels else column.low
     return [
-        Piece(name=f"{factor.name}[{level}]", node=Name(factor.column), level=first + place)
+        FactorPart(name=f"{factor.name}[{level}]", node=Name(factor.column), level=first + place)
         for place, level in enumerate(column.levels)
         if coding[factor.name] or place != factor.reference
     ]
 
 
-def _scaled(pieces: tuple[Piece, ...], model: Model, schema: Schema) -> DesignColumn:
+def _scaled(pieces: tuple[FactorPart, ...], model: Model, schema: Schema) -> DesignColumn:
     low, high = 1.0, 1.0
     for piece in pieces:
         corners = [a * b for a in (low, high) for b in piece.ends(schema)]

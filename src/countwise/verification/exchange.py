@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
+class BudgetState:
     """Budget of a user, data set or project: in all, spent and left, as exact decimals.
 
     `unit` is the letter of what they count, and `words` say between whom.
@@ -39,7 +39,7 @@ class Dataset:
     title: str
     persons: int | None
     columns: tuple[Column, ...]
-    budget: Budget
+    budget: BudgetState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Power:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class QuestionPlan:
     """What asking would cost, whether the budgets allow it, and what it could tell.
 
     `stored` if the answer was paid for before; `power` is empty for a claim with cuts. `border` is
@@ -64,7 +64,7 @@ class Plan:
     cost: str
     stored: bool
     allowed: bool
-    budgets: tuple[Budget, ...]
+    budgets: tuple[BudgetState, ...]
     outcomes: tuple[str, ...]
     power: tuple[Power, ...]
     border: float | None = None

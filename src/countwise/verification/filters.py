@@ -17,7 +17,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, frozen
 from countwise.errors import RequestError
 from countwise.verification.grammar import MAX_DEPTH, Parser
-from countwise.verification.schema import Column, Schema
+from countwise.verification.schema import Schema, SchemaColumn
 
 COMPARISONS = ("=", "==", "!=", "<=", ">=", "<", ">")
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -118,7 +118,7 @@ def _one_test(parser: Parser, schema: Schema) -> Test | Junction:
     return Test(column=column.name, comparison=comparison, value=value)
 
 
-def _value(parser: Parser, column: Column, comparison: str, schema: Schema) -> float:
+def _value(parser: Parser, column: SchemaColumn, comparison: str, schema: Schema) -> float:
     if column.numeric:
         if parser.token.kind == "text":
             raise RequestError(f"filter: column {column.name!r} is a number, not a label.")
@@ -199,7 +199,7 @@ def _ranges(test: Test) -> list[tuple[float, float]]:
     }[test.comparison]
 
 
-def _within(column: Column, low: float, high: float) -> tuple[float, float] | None:
+def _within(column: SchemaColumn, low: float, high: float) -> tuple[float, float] | None:
     """The part of a range inside the schema, None if there is none."""
     least, most = (0.0, len(column.labels) - 1.0) if column.labels else (column.low, column.high)
     low, high = max(low, least), min(high, most)

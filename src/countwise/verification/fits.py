@@ -12,11 +12,11 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import RequestError
 from countwise.kernels.least_squares import least_squares
-from countwise.kernels.likelihood import LOGISTIC, POISSON, likelihood
 from countwise.kernels.normal_equations import OK
+from countwise.kernels.regression_likelihood import LOGISTIC, POISSON, likelihood
 from countwise.kernels.row_blocks import group_rows
 from countwise.threads import run_parts
-from countwise.verification.schema import Column
+from countwise.verification.schema import SchemaColumn
 
 Family = Literal["ols", "logistic", "poisson"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
@@ -24,7 +24,7 @@ OPEN_GROUPS = 128  # groups up to which least squares takes rows as they lie in 
 LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads pay
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Fits:
     """Coefficients and the factored information of each group, columns measured from its origin.
 
@@ -129,7 +129,7 @@ def fit(
     )
 
 
-def check_response(column: Column | None, low: float, *, family: Family) -> None:
+def check_response(column: SchemaColumn | None, low: float, *, family: Family) -> None:
     """Whether a family can have this response, by the schema."""
     if family == "logistic" and (column is None or column.kind != "binary"):
         raise RequestError(

@@ -27,10 +27,10 @@ from scipy.special import ndtr, ndtri
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.progress import Tell, silent
-from countwise.verification import mechanisms
+from countwise.verification import outcome_noise
 from countwise.verification.answer import Answer, answer
 from countwise.verification.border import SYMMETRIC, rehearsed_border
-from countwise.verification.posterior import majorities
+from countwise.verification.proportion_posterior import majorities
 from countwise.verification.records import Records
 from countwise.verification.request import Request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED, SURE, VERDICTS, best_case
@@ -40,7 +40,7 @@ BATCH = 1000
 NOISES = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Setting:
     """A choice of M, ε, mechanism, prior and border; `errors` is the share that is not fitted."""
 
@@ -59,7 +59,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Power:
+class SimulatedPower:
     """The chances of the verdicts at a setting and a share r of partitions where a claim holds.
 
     `simulation_error` is the largest standard error of the three chances.
@@ -119,13 +119,13 @@ def power(
     repetitions: int,
     rng: np.random.Generator,
     about: str = "estimate",
-) -> Power:
+) -> SimulatedPower:
     """The chances of the verdicts at a distance from the threshold, in whole-data errors."""
     supported = contradicted = 0.0
     border = 0.0 if setting.border is None else setting.border  # at 0 neither can be said
     for start in range(0, repetitions, BATCH):
         counts = ABOUT[about](distance, setting, min(BATCH, repetitions - start), rng)
-        noisy = mechanisms.simulate(
+        noisy = outcome_noise.simulate(
             counts, mechanism=setting.mechanism, epsilon=setting.epsilon, rng=rng
         )
         found = majorities(
@@ -142,7 +142,7 @@ def power(
     chances = np.array([supported, contradicted, 1 - supported - contradicted])
     # The variance of a chance next to 0 or 1 is itself not known better than this.
     variance = float(np.maximum(chances * (1 - chances), 1 / repetitions).max())
-    return Power(
+    return SimulatedPower(
         setting=setting,
         distance=distance,
         r=share(distance, setting.partitions),
@@ -160,7 +160,7 @@ def synthetic_power(
     repetitions: int,
     rng: np.random.Generator,
     tell: Tell = silent,
-) -> tuple[Power, float | None]:
+) -> tuple[SimulatedPower, float | None]:
     """The chances of the verdicts if the data are like these synthetic rows, and their lean.
 
     The rows are partitioned so many times. The outcomes, end to end, are cut into lengths of M,
@@ -181,7 +181,7 @@ def synthetic_power(
     counts = np.array([np.bincount(row, minlength=kinds) for row in outcomes])
     found = np.zeros((len(counts), len(VERDICTS)))
     for place, row in enumerate(counts):
-        noisy = mechanisms.simulate(
+        noisy = outcome_noise.simulate(
             np.repeat(row[None, :], NOISES, axis=0),
             mechanism=request.mechanism,
             epsilon=request.epsilon,
@@ -197,7 +197,7 @@ def synthetic_power(
     held = float((totals[:-1].max() if request.claim.cuts else totals[0]) / max(judged, 1))
     # Rounds vary independently; one draw of noise in them all is the least to reckon with.
     spread = np.maximum(found.var(axis=0), 1 / (NOISES * len(found)))
-    chances = Power(
+    chances = SimulatedPower(
         setting=Setting(
             partitions=size,
             epsilon=request.epsilon,
@@ -234,7 +234,7 @@ def _lean(parts: list[SyntheticPartitions]) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rehearsal:
+class RepeatedVerdicts:
     """The verdicts of a request repeated on synthetic data, and the last answer."""
 
     verdicts: dict[str, float]
@@ -244,7 +244,7 @@ class Rehearsal:
 
 def rehearse(
     records: Records, request: Request, *, repetitions: int, tell: Callable[[str], None]
-) -> Rehearsal:
+) -> RepeatedVerdicts:
     """Repeat the whole of a request on synthetic data, through the function that protects rows."""
     found = []
     for repetition in range(repetitions):
@@ -252,4 +252,4 @@ def rehearse(
         tell(f"rehearsal {repetition + 1}")
     given = [each.verdict for each in found]
     verdicts = {name: given.count(name) / repetitions for name in VERDICTS}
-    return Rehearsal(verdicts=verdicts, last=found[-1], repetitions=repetitions)
+    return RepeatedVerdicts(verdicts=verdicts, last=found[-1], repetitions=repetitions)

@@ -45,7 +45,7 @@ class Periods:
         return np.asarray(centred / (centred**2).sum())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Quantity:
     """constant + contrast·coefficients, or the mean predicted there, or the trend of either."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from countwise.privacy.epsilon import Number, exact, written
+from countwise.noise.numbers import Number, exact, written
 
 
 @dataclass(frozen=True, kw_only=True)

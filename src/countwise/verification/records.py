@@ -18,8 +18,8 @@ import pyarrow.compute
 from countwise.arrays import FloatArray, IntArray, frozen
 from countwise.errors import TableError
 from countwise.kernels.keyed_hash import ByteArray
-from countwise.verification.schema import Column, Schema
-from countwise.verification.sources import PERSON, Source, opened, without_password
+from countwise.verification.row_sources import PERSON, RowSource, opened, without_password
+from countwise.verification.schema import Schema, SchemaColumn
 
 
 class Records:
@@ -89,7 +89,7 @@ def check_columns(
 
 
 def _refuse_missing(
-    source: Source, place: str | Path, schema: Schema, columns: Iterable[str]
+    source: RowSource, place: str | Path, schema: Schema, columns: Iterable[str]
 ) -> None:
     person = [] if schema.person_id is None else [schema.person_id]
     for name in (*person, *sorted(set(columns))):
@@ -98,7 +98,7 @@ def _refuse_missing(
             raise TableError(f"{shown}: no column {name!r}, which the schema promises.")
 
 
-def _values(column: pa.ChunkedArray, facts: Column) -> FloatArray:
+def _values(column: pa.ChunkedArray, facts: SchemaColumn) -> FloatArray:
     if not facts.numeric:
         levels = pa.array(facts.labels, type=pa.string())
         places = pa.compute.index_in(column.cast(pa.string()), value_set=levels)

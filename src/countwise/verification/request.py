@@ -14,8 +14,8 @@ import numpy as np
 
 from countwise.arrays import FloatArray, frozen
 from countwise.errors import RequestError
-from countwise.privacy.epsilon import Number, exact, one_of
-from countwise.verification import mechanisms
+from countwise.noise.numbers import Number, exact, one_of
+from countwise.verification import outcome_noise
 from countwise.verification.arithmetic import bounds
 from countwise.verification.border import stated_border
 from countwise.verification.claims import Claim, parse_claim
@@ -32,7 +32,7 @@ from countwise.verification.schema import Schema
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Request:
     """A claim about a model, and the privacy it may cost."""
 
@@ -77,7 +77,7 @@ def make_request(
     kind = cast(Family, one_of(question.family, FAMILIES, what="family"))
     spent, partitions = checked_epsilon(question.epsilon), question.partitions
     check_partitions(partitions, schema.persons)
-    mechanism = one_of(question.mechanism, mechanisms.MECHANISMS, what="mechanism")
+    mechanism = one_of(question.mechanism, outcome_noise.MECHANISMS, what="mechanism")
     parsed = parse_model(question.model, schema)
     low, _ = bounds(parsed.response, schema, what="model")
     single = parsed.response.value if isinstance(parsed.response, Name) else None
@@ -86,7 +86,7 @@ def make_request(
     stated = parse_claim(question.claim, Quantities(model=parsed, design=layout, schema=schema))
     if mechanism == "binary" and stated.cuts:
         raise RequestError("the mechanism binary has two outcomes; a claim with cuts has more.")
-    kinds = len(mechanisms.outcomes(stated.outcomes, mechanism=mechanism))
+    kinds = len(outcome_noise.outcomes(stated.outcomes, mechanism=mechanism))
     prior = checked_alpha(question.alpha, kinds)
     refuse_hopeless(partitions=partitions, epsilon=spent, alpha=prior)
     if border is None and skewness is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray
 from countwise.errors import RequestError
-from countwise.verification.posterior import Posterior
+from countwise.verification.proportion_posterior import ProportionPosterior
 
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "not decided at this ε"
 MOSTLY_HOLDS, MOSTLY_FAILS = "holds in most partitions", "fails in most partitions"
@@ -60,7 +60,9 @@ def best_case(*, partitions: int, epsilon: Fraction, alpha: FloatArray) -> float
     spare = len(alpha) - 2
     for error in np.unique(np.linspace(0, partitions, 9).round()) if spare else [0.0]:
         noisy = np.array([partitions, 0.0, *([0.0] * max(spare - 1, 0)), error][: len(alpha)])
-        posterior = Posterior(noisy=noisy, partitions=partitions, epsilon=epsilon, alpha=alpha)
+        posterior = ProportionPosterior(
+            noisy=noisy, partitions=partitions, epsilon=epsilon, alpha=alpha
+        )
         fitted = range(len(alpha) - 1) if spare else range(2)
         best = max(best, posterior.share([0], fitted).above(0.5))
     return best

@@ -18,7 +18,7 @@ LARGEST_BOUND = 1e12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class SchemaColumn:
     """A column's public facts: bounds of a number, levels of a category in their order.
 
     A value outside the bounds or levels is a missing value. The first level is the reference.
@@ -62,14 +62,14 @@ class Schema:
     estimate.
     """
 
-    columns: Mapping[str, Column]
+    columns: Mapping[str, SchemaColumn]
     person_id: str | None
     persons: int | None = None
     rows_a_person: int | None = None
     title: str = ""
     skewness: float | None = None
 
-    def column(self, name: str, *, what: str) -> Column:
+    def column(self, name: str, *, what: str) -> SchemaColumn:
         """The column of a name, or a refusal that knows the schema only."""
         if name in self.columns:
             return self.columns[name]
@@ -80,7 +80,7 @@ class Schema:
             f"{', '.join(map(repr, self.columns))}.{hint}"
         )
 
-    def level(self, column: Column, label: str, *, what: str) -> int:
+    def level(self, column: SchemaColumn, label: str, *, what: str) -> int:
         """The place of a level in its column, or a refusal that knows the schema only."""
         if label in column.levels:
             return column.levels.index(label)
@@ -159,7 +159,7 @@ def _number(person: Mapping[str, Any], key: str, *, least: int, where: str) -> i
     return found
 
 
-def _column(name: str, facts: Any, *, where: str) -> Column:
+def _column(name: str, facts: Any, *, where: str) -> SchemaColumn:
     if not isinstance(facts, Mapping):
         raise SchemaError(f"{where}: must be a table with a type.")
     kind = facts.get("type")
@@ -174,13 +174,13 @@ def _column(name: str, facts: Any, *, where: str) -> Column:
         if key not in facts:
             raise SchemaError(f"{where}: no {key}. A column of type {kind} needs it.")
     if kind == "category":
-        return Column(name=name, kind=kind, labels=_labels(facts["levels"], where=where))
+        return SchemaColumn(name=name, kind=kind, labels=_labels(facts["levels"], where=where))
     if kind == "binary":
-        return Column(name=name, kind="binary")
+        return SchemaColumn(name=name, kind="binary")
     low, high = (_bound(facts[key], key, whole=kind == "integer", where=where) for key in wanted)
     if not low < high:
         raise SchemaError(f"{where}: low must be below high, got {low:g} and {high:g}.")
-    return Column(name=name, kind=cast(Kind, kind), low=low, high=high)
+    return SchemaColumn(name=name, kind=cast(Kind, kind), low=low, high=high)
 
 
 def _labels(levels: Any, *, where: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from countwise.progress import Tell, silent
 from countwise.verification.arithmetic import values
 from countwise.verification.claims import FitsOf, sides
 from countwise.verification.fits import Fits, fit
-from countwise.verification.mechanisms import measure
+from countwise.verification.outcome_noise import measure
 from countwise.verification.partitions import LARGEST, assign, fresh_key, persons, within
 from countwise.verification.quantities import Periods
 from countwise.verification.records import Records
@@ -38,7 +38,7 @@ def verify(records: Records, request: Request, *, tell: Tell = silent) -> FloatA
     return frozen(noisy)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SyntheticPartitions:
     """What partitions of synthetic rows are like: their outcomes, and on which side they lie.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import ndtri
 
-from countwise.privacy.epsilon import written
+from countwise.noise.numbers import written
 from countwise.verification.border import SYMMETRIC, rehearsed_border
 from countwise.verification.claims import HOLDS
 from countwise.verification.rules import CONTRADICTED, MOSTLY_FAILS, MOSTLY_HOLDS, SUPPORTED

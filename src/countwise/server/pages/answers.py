@@ -5,13 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from countwise.reports.verification import answer_facts
+from countwise.reports.verification_page import answer_facts
 from countwise.server.accounts import Actor
-from countwise.server.bodies import Id
 from countwise.server.http import Caller, Changing, Services, filled, filled_json
 from countwise.server.pages.shell import see, show
+from countwise.server.request_bodies import Id
+from countwise.server.responses import JobView
 from countwise.server.service import Service
-from countwise.server.views import JobView
 
 router = APIRouter()
 PAGE = 50

@@ -10,11 +10,11 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.bodies import PathName, Scope
 from countwise.server.histories import MOST_ROWS
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import NotThere
+from countwise.server.request_bodies import PathName, Scope
 from countwise.server.stewardship import Stewardship
 
 router = APIRouter(prefix="/steward")

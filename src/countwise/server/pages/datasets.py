@@ -3,9 +3,9 @@
 from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
-from countwise.server.bodies import PathName
 from countwise.server.http import Caller, Services
 from countwise.server.pages.shell import show
+from countwise.server.request_bodies import PathName
 
 router = APIRouter()
 

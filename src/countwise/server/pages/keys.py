@@ -5,12 +5,12 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.bodies import Id
 from countwise.server.http import Caller, Changing, Services
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import Forbidden, TooMany
+from countwise.server.request_bodies import Id
+from countwise.server.responses import NewKeyView
 from countwise.server.service import Service
-from countwise.server.views import NewKeyView
 
 router = APIRouter()
 

@@ -8,19 +8,19 @@ from fastapi.responses import RedirectResponse, Response
 from countwise.server.http import clear_session
 from countwise.server.pages import (
     answers,
-    asking,
     assets,
     budgets,
     datasets,
+    history,
     keys,
-    records,
+    questions,
     session,
     users,
 )
 from countwise.server.pages.shell import by_htmx, show
 
 router = APIRouter(include_in_schema=False)
-for part in (assets, session, datasets, asking, answers, keys, users, budgets, records):
+for part in (assets, session, datasets, questions, answers, keys, users, budgets, history):
     router.include_router(part.router)
 
 TITLES = {

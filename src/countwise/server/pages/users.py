@@ -7,9 +7,9 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.bodies import PathName
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
+from countwise.server.request_bodies import PathName
 from countwise.server.stewardship import Stewardship
 
 router = APIRouter(prefix="/steward/users")

@@ -1,0 +1,203 @@
+"""countwise plan: what a release would cost and how good it would be, before anything is spent."""
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from countwise.cli import options
+from countwise.cli.console import out, print_json, print_table, progress
+from countwise.noise.numbers import written
+from countwise.release.budget import Budget, counts_in_words
+from countwise.release.certificate import exact_nodes
+from countwise.release.folder import whole
+from countwise.release.plan import Plan
+from countwise.release.promise import make_promise
+from countwise.risk.promised_margins import LevelMargins, level_margins
+from countwise.risk.simulation import LevelError, expected_errors
+from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.reading import read_domain, read_public_counts
+
+EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
+
+
+def plan(
+    cells: Annotated[Path, typer.Argument(help="Public list of cells; counts are not read.")],
+    by: options.By = None,
+    epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
+    split: options.Split = None,
+    neighbours: options.Neighbours = None,
+    rows: options.Rows = None,
+    mechanism: options.Mechanism = None,
+    noise: options.Noise = None,
+    adjust: options.Adjust = None,
+    pool: options.Pool = None,
+    total: options.Total = None,
+    ties: options.Ties = None,
+    exact: options.Exact = None,
+    zeros: options.Zeros = None,
+    person: options.Person = None,
+    outside: options.Outside = None,
+    plan_file: options.PlanFile = None,
+    layout: options.LayoutName = "long",
+    total_code: options.TotalCode = None,
+    no_totals: options.NoTotals = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    thousands: options.Thousands = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
+    stand_in: Annotated[
+        Path | None,
+        typer.Option(
+            help="Public or made-up counts of the same cells, to simulate the release on."
+        ),
+    ] = None,
+    count: Annotated[str, typer.Option(help="Count column of the stand-in.")] = "count",
+    repetitions: Annotated[int, typer.Option(min=1, help="Simulated releases.")] = 100,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the simulation (not of any noise).")
+    ] = 0,
+    out_file: Annotated[
+        Path | None,
+        typer.Option("--out", help="Write the plan here, for countwise release --plan."),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
+    asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
+    loader = options.make_layout(
+        layout,
+        total_code,
+        domain=None,
+        by=asked.by,
+        no_totals=no_totals,
+        reading=options.make_reading(locals()),
+    )
+    hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
+    chosen = asked.settled(hierarchy)
+    budget = chosen.budget(hierarchy)
+    margins = level_margins(hierarchy, budget)
+    even = None
+    if asked.split == "auto" and chosen.split != "even":
+        even = level_margins(hierarchy, replace(chosen, split="even").budget(hierarchy))
+    errors = None
+    if stand_in is not None:
+        _, public = read_public_counts(
+            stand_in, by=chosen.by, count=count, domain=hierarchy, loader=loader
+        )
+        with progress(repetitions) as tell:
+            errors = expected_errors(
+                hierarchy,
+                public,
+                chosen,
+                repetitions=repetitions,
+                rng=np.random.default_rng(seed),
+                tell=lambda done: tell(f"simulated release {done + 1}"),
+            )
+    if out_file is not None:
+        with whole(out_file, overwrite=overwrite) as partial:
+            partial.write_text(asked.to_toml(), encoding="utf-8")
+    if json:
+        print_json(_as_data(chosen, budget, margins, even, errors))
+    else:
+        _print(chosen, budget, margins, even, errors)
+        _print_exact(chosen, budget, hierarchy)
+        if out_file is not None:
+            out.print(f"Plan written to {out_file}.")
+
+
+def _as_data(
+    chosen: Plan,
+    budget: Budget,
+    margins: list[LevelMargins],
+    even: list[LevelMargins] | None,
+    errors: list[LevelError] | None,
+) -> dict[str, Any]:
+    levels = []
+    for i, each in enumerate(budget.levels):
+        entry: dict[str, Any] = {
+            "level": each.level,
+            "nodes": each.nodes,
+            budget.unit: written(each.loss),
+            "sensitivity": each.sensitivity,
+            "law": each.law.name,
+            "scale": written(each.law.scale),
+            "exact": each.exact,
+            "error95_before": margins[i].noise,
+            "error95_fitted": margins[i].fitted,
+        }
+        if even is not None:
+            entry["error95_fitted_even"] = even[i].fitted
+        if errors is not None:
+            entry["error95_after"] = errors[i].after
+            entry["mean_error_after"] = errors[i].mean_after
+        levels.append(entry)
+    return {
+        "plan": chosen.to_dict(),
+        budget.unit: written(budget.loss),
+        "in_words": budget.in_words(),
+        "sum": budget.sum_in_words(),
+        "levels": levels,
+        **({"warning": budget.warning()} if budget.warning() else {}),
+        **make_promise(chosen.neighbours, budget).to_dict(),
+    }
+
+
+def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
+    """What is not protected, and what that leaves of the promise."""
+    for each in exact_nodes(budget, hierarchy):
+        more = f" and {each['more']:,} more" if each["more"] else ""
+        out.print(f"Exact at level {each['level']!r}: {each['names']}{more}.", markup=False)
+    if budget.exact is not None:
+        out.print(make_promise(chosen.neighbours, budget).sentences())
+
+
+def _print(
+    chosen: Plan,
+    budget: Budget,
+    margins: list[LevelMargins],
+    even: list[LevelMargins] | None,
+    errors: list[LevelError] | None,
+) -> None:
+    """The levels, with the errors that 95 of 100 counts stay within."""
+    titles = ["level", "counts", budget.symbol, "noise", "fitted"]
+    titles += [] if even is None else ["even split"]
+    titles += [] if errors is None else ["adjusted"]
+    rows = []
+    for i, each in enumerate(budget.levels):
+        row = [each.level, counts_in_words(each), written(each.loss)]
+        row += [f"±{margins[i].noise:,}", f"±{margins[i].fitted:,.1f}"]
+        row += [] if even is None else [f"±{even[i].fitted:,.1f}"]
+        row += [] if errors is None else [f"±{errors[i].after:,.0f}"]
+        rows.append(tuple(row))
+    print_table(tuple(titles), rows)
+    out.print(
+        "95 of 100 counts stay within: the noise as drawn; fitted to all levels by least squares"
+        + ("" if even is None else "; the same with an even split")
+        + ("" if errors is None else "; as adjusted, in simulated releases of the stand-in")
+        + "."
+    )
+    out.print(f"Noise: {chosen.mechanism}.")
+    rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
+    out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
+    if budget.warning():
+        out.print(budget.warning(), style="bold")
+    out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")
+    if not chosen.person:
+        out.print(
+            "That is taken on trust: nothing enforces it unless records are counted with --person."
+        )
+    if errors is None:
+        out.print("For errors after adjustment, pass public counts of a similar shape: --stand-in.")
+    for above, below in pairwise(budget.levels):
+        if above.nodes == below.nodes and above.loss:
+            out.print(
+                f"Level {below.level!r} has the same nodes as {above.level!r} and spends on "
+                "them again; leaving it out of --by would save that."
+            )

@@ -1,0 +1,279 @@
+"""countwise release: a confidential table becomes a folder anyone may have."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from countwise.cli import options
+from countwise.cli.charging import (
+    Dataset,
+    LedgerUrl,
+    charged,
+    dataset_of,
+    payment,
+    say_charged,
+)
+from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.large_tables import large_source, release_large
+from countwise.cli.tabulate_command import plan_tabulation
+from countwise.errors import PlanError, TableError
+from countwise.noise.numbers import written
+from countwise.release.budget import counts_in_words
+from countwise.release.document import MOST_CSV, Release
+from countwise.release.feasible import refuse_infeasible
+from countwise.release.folder import refuse_existing
+from countwise.release.payment import in_memory
+from countwise.release.piecewise_release import Streamed
+from countwise.release.plan import Plan
+from countwise.release.plan_loss import loss_of
+from countwise.release.promise import make_promise
+from countwise.release.run import release as make_release
+from countwise.tables.cut import PIECE
+from countwise.tables.dialect import PLAIN
+from countwise.tables.engines import DEFAULT
+from countwise.tables.files import Rows, column_names, load
+from countwise.tables.layouts import Layout
+from countwise.tables.reading import NO_DOMAIN, read_counts
+from countwise.tables.tabulate import counted_rows, tabulate
+
+EXAMPLE = (
+    "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
+    "--cells-are-public --out release/"
+)
+STAGES = 7
+
+
+def release(
+    folder: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
+    table: Annotated[
+        Path | None, typer.Argument(help="Confidential table, CSV or Parquet, one row a cell.")
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            help="Confidential records in place of a table of cells: Parquet, CSV, or a table of "
+            "--engine. They are counted into the cells of --domain."
+        ),
+    ] = None,
+    by: options.By = None,
+    count: Annotated[str, typer.Option(help="Count column.")] = "count",
+    domain: Annotated[
+        Path | None,
+        typer.Option(
+            help="Public list of cells, or a TOML file of levels; cells without a row are zeros."
+        ),
+    ] = None,
+    cells_are_public: Annotated[
+        bool, typer.Option("--cells-are-public", help="The rows of the table are the public list.")
+    ] = False,
+    layout: options.LayoutName = "long",
+    total_code: options.TotalCode = None,
+    no_totals: options.NoTotals = False,
+    sum_duplicates: options.SumDuplicates = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    thousands: options.Thousands = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
+    person: options.Person = None,
+    outside: options.Outside = None,
+    engine: options.Engine = DEFAULT,
+    epsilon: options.Epsilon = None,
+    rho: options.Rho = None,
+    split: options.Split = None,
+    neighbours: options.Neighbours = None,
+    rows: options.Rows = None,
+    mechanism: options.Mechanism = None,
+    noise: options.Noise = None,
+    adjust: options.Adjust = None,
+    pool: options.Pool = None,
+    total: options.Total = None,
+    ties: options.Ties = None,
+    exact: options.Exact = None,
+    zeros: options.Zeros = None,
+    plan_file: options.PlanFile = None,
+    csv: Annotated[
+        bool | None,
+        typer.Option(
+            "--csv/--no-csv",
+            help=f"Write counts.csv too (default: up to {MOST_CSV:,} counts).",
+        ),
+    ] = None,
+    piece: Annotated[
+        int, typer.Option(min=1, help="Cells held in memory at a time, about, of large tables.")
+    ] = PIECE,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Throw away what a stopped run of this output has kept."),
+    ] = False,
+    ledger: LedgerUrl = None,
+    dataset: Dataset = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Release counts that protect people, are whole, non-negative, and add up at every level.
+
+    Large tables are released in pieces; run the same command again to finish a stopped run.
+    """
+    plan = options.with_zeros_of(domain, options.make_plan(plan_file, locals()))
+    reading = options.make_reading(locals())
+    refuse_existing(folder, overwrite=overwrite)
+    refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
+    if table is not None:
+        plan = with_rows(plan, table, rows, plan_file)
+    dataset = dataset_of(table, ledger, dataset)
+    loss = loss_of(plan, bounded=table is not None and counted_rows(table) is not None)
+    paid = payment(ledger, loss, dataset=dataset)
+    if table is not None:
+        if domain is None and not cells_are_public:
+            raise TableError(NO_DOMAIN)
+        loader = options.make_layout(
+            layout, total_code, domain=domain, by=plan.by, no_totals=no_totals, reading=reading
+        )
+        refuse_unreadable(table, count, domain, plan, loader)
+    source = large_source(
+        plan,
+        table,
+        records,
+        count=count,
+        domain=domain,
+        engine=engine,
+        piece=piece,
+        no_totals=no_totals,
+        plain=(layout, total_code, reading, sum_duplicates) == ("long", None, PLAIN, False)
+        and (domain is not None or cells_are_public),
+    )
+    if source is not None:
+        streamed = release_large(
+            source,
+            plan,
+            folder,
+            engine=engine,
+            overwrite=overwrite,
+            fresh=fresh,
+            csv=csv,
+            payment=paid,
+        )
+        facts = charged(ledger, dataset, paid)
+        print_streamed(streamed, folder, facts, json=json)
+        warn_about_rows(plan, records)
+        return
+    if table is None:
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals)
+    with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
+        if table is None:
+            tell("counting records")
+            confidential = tabulate(str(records), tabulation, engine=engine)
+        else:
+            tell("reading")
+            confidential = read_counts(
+                table,
+                by=plan.by,
+                count=count,
+                domain=domain,
+                cells_are_public=cells_are_public,
+                loader=loader,
+                sum_duplicates=sum_duplicates,
+            )
+        refuse_infeasible(plan, confidential.hierarchy)
+        run.drawing()
+        made = make_release(confidential, plan, tell=tell)
+        made.save(folder, overwrite=overwrite, csv=csv, tell=tell, within=run.folder)
+    facts = charged(ledger, dataset, paid)
+    if json:
+        print_json(made.manifest() | {"folder": str(folder)} | facts)
+    else:
+        print_summary(made, folder)
+    say_charged(facts, json=json)
+    warn_about_rows(plan, records)
+
+
+def refuse_both(
+    table: Path | None, records: str | None, *, person: str, cells_are_public: bool
+) -> None:
+    """A release starts from a table or from records, and each has options of its own."""
+    if (table is None) == (records is None):
+        raise PlanError("give either a table of cells or --records, and not both.")
+    if table is not None and person:
+        raise PlanError(
+            "--person bounds the rows of records, and a table of cells has none. To fix, give the "
+            "records with --records, or leave --person out."
+        )
+    if records is not None and cells_are_public:
+        raise PlanError("the cells of records come from --domain; leave --cells-are-public out.")
+
+
+def with_rows(plan: Plan, table: Path, rows: int | None, plan_file: Path | None) -> Plan:
+    """The plan with the rows a person that the table was counted with, where it says so."""
+    counted = counted_rows(table)
+    if counted is None or counted <= plan.rows:
+        return plan
+    if rows is None and plan_file is None:
+        return replace(plan, rows=counted)
+    raise PlanError(
+        f"{table} was counted with up to {counted} rows a person, and the plan promises protection "
+        f"for {plan.rows}. To fix, use --rows {counted}."
+    )
+
+
+def refuse_unreadable(
+    table: Path, count: str, domain: Path | None, plan: Plan, layout: Layout
+) -> None:
+    """What can be seen to be wrong without reading a row, before anything is charged."""
+    nothing, reading = Rows(first=0, count=0), layout.reading
+    if layout.kind == "long" and layout.domain is None:  # else levels may come from codes
+        load(table, plan.by, [count], rows=nothing, reading=reading)
+    else:
+        column_names(table, reading)
+    how = options.how_read(table, layout, plan.by)
+    if how:
+        err.print(f"{table}: read with {how}.", markup=False)
+    if domain is not None and domain.suffix.lower() != ".toml":
+        load(domain, plan.by, [], rows=nothing)
+
+
+def warn_about_rows(plan: Plan, records: str | None) -> None:
+    """What is taken on trust when nobody says whose a record is."""
+    if records is not None and not plan.person:
+        many = "one row" if plan.rows == 1 else f"{plan.rows} rows"
+        err.print(
+            f"WARNING: that nobody has more than {many} in the records was taken on trust. Whoever "
+            "has more is protected less. To have it enforced, name the column of persons: "
+            "--person.",
+            style="bold",
+        )
+
+
+def print_streamed(made: Streamed, folder: Path, facts: dict[str, Any], *, json: bool) -> None:
+    """What was released in pieces, and what was charged for it."""
+    if made.resumed:
+        err.print("Went on from a stopped run: noise it had drawn was kept, none was drawn twice.")
+    if json:
+        print_json(made.manifest | {"folder": str(folder), "resumed": made.resumed} | facts)
+        say_charged(facts, json=True)
+        return
+    print_summary(made, folder)
+    say_charged(facts, json=False)
+    if "counts.csv" not in made.manifest["checksums"]:
+        out.print("counts.csv was left out; counts.parquet has every count.")
+
+
+def print_summary(made: Release | Streamed, folder: Path) -> None:
+    """What was released, level by level, and where it is."""
+    print_table(
+        ("level", "counts", made.budget.symbol, "noise within, 95%"),
+        [
+            (each.level, counts_in_words(each), written(each.loss), within)
+            for each, within in zip(made.budget.levels, made.noise_within, strict=True)
+        ],
+    )
+    out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+    if made.budget.warning():
+        out.print(made.budget.warning(), style="bold")
+    if made.reason:
+        out.print(f"Adjustment: {made.method}; {made.reason}.")
+    if made.budget.exact is not None:
+        out.print(make_promise(made.plan.neighbours, made.budget).sentences())
+    out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

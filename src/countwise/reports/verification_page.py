@@ -1,0 +1,100 @@
+"""A page that shows the answer to a request: verdict, posterior, and what they mean."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from countwise.noise.numbers import written
+from countwise.pages.densities import Density, density
+from countwise.pages.page import render
+from countwise.verification.answer import Answer
+from countwise.verification.proportion_posterior import BetaMixture, Summary
+from countwise.verification.rules import RULES
+from countwise.verification.wording import LEVEL, probability
+
+POINTS = 721
+FAMILIES = {
+    "ols": "least squares",
+    "logistic": "logistic regression",
+    "poisson": "Poisson regression",
+}
+
+
+def answer_page(given: Answer) -> str:
+    """The answer for a person to read; everything shown is computed from published fields."""
+    return render("verification.html", **answer_facts(given))
+
+
+def answer_facts(given: Answer) -> dict[str, Any]:
+    """What the page says, for whoever puts it on a page of their own."""
+    return {
+        "title": "Answer to a claim",
+        "verdict": given.verdict[0].upper() + given.verdict[1:],
+        "claim": given.asked.get("claim"),
+        "model": given.asked.get("model"),
+        "family": FAMILIES.get(str(given.asked.get("family")), ""),
+        "rehearsal": given.rehearsal,
+        "sentences": given.sentences()[1:],
+        "epsilon": written(given.epsilon),
+        "partitions": given.partitions,
+        "above_half": probability(given.r.above_half),
+        "error_rate": "–" if given.error_rate is None else f"{given.error_rate:.0%}",
+        "charts": charts(given),
+        "level": f"{LEVEL:.0%}",
+        "rows": _rows(given),
+        "mechanism": given.mechanism,
+        "meaning": given.meaning,
+        "rules": RULES,
+        "privacy": given.privacy,
+        "version": version("countwise"),
+    }
+
+
+def charts(given: Answer) -> list[Mapping[str, str | Markup]]:
+    """The density of r, or of each range's share when there are several."""
+    if len(given.fitted) == 2:
+        law, summary = given.shares[0]
+        title = "r, the share of partitions where the claim holds"
+        return [{"title": title, "svg": density_chart(law, summary, title=title)}]
+    return [
+        {
+            "title": f"Share of partitions: {given.outcomes[j]}",
+            "svg": density_chart(*given.shares[j], title=f"Share: {given.outcomes[j]}"),
+        }
+        for j in given.fitted
+    ]
+
+
+def density_chart(law: BetaMixture, summary: Summary, *, title: str) -> Markup:
+    """The density of a share with its interval."""
+    x = np.linspace(0, 1, POINTS)
+    y = law.density(np.clip(x, 1e-6, 1 - 1e-6))
+    curve = Density(
+        x=x.tolist(),
+        y=y.tolist(),
+        lower=summary.lower,
+        upper=summary.upper,
+        mode=summary.mode,
+        median=summary.median,
+    )
+    return density(curve, title=title, axis="share of partitions")
+
+
+def _rows(given: Answer) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for j, (name, noisy) in enumerate(zip(given.outcomes, given.noisy, strict=True)):
+        summary = (
+            given.shares[j][1] if j in given.fitted else given.posterior.share([j]).summary(LEVEL)
+        )
+        rows.append(
+            (
+                name,
+                f"{noisy:,.6g}",
+                f"{summary.median:.3f}",
+                f"{summary.lower:.3f} to {summary.upper:.3f}",
+            )
+        )
+    return rows

@@ -1,0 +1,71 @@
+"""Names of modules and classes, each once, and equality of what holds arrays."""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import countwise
+
+SOURCE = Path(countwise.__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+VAGUE = (
+    "dealt dealtsums makings sharing relatives grafted climbing judgement pairing printed computed "
+    "sampled stepsums noisesums treemode fitted topdown rows runners stages staging streamed "
+    "pieces asks bodies chances warming views"
+)
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def test_a_file_name_stands_in_one_room() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        if path.name != "__init__.py":
+            places[path.name].append(str(path.relative_to(SOURCE)))
+    assert not {name: rooms for name, rooms in places.items() if len(rooms) > 1}
+
+
+def test_a_class_name_occurs_once() -> None:
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(SOURCE)))
+    assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_no_module_has_a_name_that_readers_could_not_guess() -> None:
+    assert not [path for path in MODULES if path.stem in VAGUE.split()]
+
+
+def test_frozen_dataclasses_with_arrays_are_equal_to_themselves_only() -> None:
+    """Comparing arrays gives arrays, which have no truth: `==` and `hash` would raise."""
+    compared = [
+        f"{each.__module__}.{each.__name__}"
+        for each in _dataclasses()
+        if each.__dataclass_params__.frozen
+        and each.__eq__ is not object.__eq__
+        and _holds_arrays(each)
+    ]
+    assert not compared
+
+
+def _dataclasses() -> Iterator[type]:
+    for path in MODULES:
+        if "migrations" in path.parts or path.name == "__main__.py":
+            continue
+        module = importlib.import_module(dotted(path))
+        for _, each in inspect.getmembers(module, inspect.isclass):
+            if each.__module__ == module.__name__ and dataclasses.is_dataclass(each):
+                yield each
+
+
+def _holds_arrays(kind: type) -> bool:
+    return any("numpy.ndarray" in repr(each.type) for each in dataclasses.fields(kind))
