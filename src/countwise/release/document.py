@@ -32,6 +32,7 @@ from countwise.release.promise import make_promise
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
 from countwise.tables.measurements import Measurements
+from countwise.tables.order import as_published
 
 FORMAT = 1
 TABLES = ("counts.csv", "counts.parquet", "measurements.parquet")
@@ -242,8 +243,8 @@ def read_release(folder: str | Path) -> Release:
     by = manifest["by"]
     table = pl.read_parquet(folder / "counts.parquet", glob=False)
     measured = pl.read_parquet(folder / "measurements.parquet", glob=False)
-    cells = table.filter(pl.col("level") == by[-1]).select(pl.col(by).cast(pl.String))
-    hierarchy, _ = build(cells)
+    cells = table.filter(pl.col("level") == by[-1]).select(by)
+    hierarchy, _ = build(as_published(cells))
     counts = split_levels(hierarchy, table["count"])
     check_counts(hierarchy, counts, error=ReleaseError)
     plan = from_dict(manifest["plan"], where=f"{folder}/release.json")

@@ -6,6 +6,7 @@ shows a count or a label: in a faulty file what stands for a label can be a coun
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from countwise.tables.frames import as_table
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
 from countwise.tables.labels import refuse_totals_of_domain
 from countwise.tables.layouts import Layout
+from countwise.tables.order import as_listed
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels, whole_numbers
 
 NO_DOMAIN = (
@@ -146,7 +148,7 @@ def read_domain(
     else:
         source = layout.cells(path, by, count)
     _refuse_alike(source, by, shown=True)
-    return unique_cells(source, by)[0]
+    return unique_cells(replace(source, frame=as_listed(source.frame.select(by))), by)[0]
 
 
 def unique_cells(source: TableFile, by: Sequence[str]) -> tuple[Hierarchy, IntArray]:
