@@ -142,6 +142,7 @@ def release(
         engine=engine,
         piece=piece,
         no_totals=no_totals,
+        reading=reading,
         plain=(layout, total_code, reading, sum_duplicates) == ("long", None, PLAIN, False)
         and (domain is not None or cells_are_public),
     )
@@ -161,7 +162,7 @@ def release(
         warn_about_rows(plan, records)
         return
     if table is None:
-        tabulation = plan_tabulation(plan, domain, no_totals=no_totals)
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals, reading=reading)
     with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")

@@ -12,6 +12,7 @@ from countwise.errors import TableError
 from countwise.ledger.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
 from countwise.tables.tabulate import Tabulation, write_confidential_cells
@@ -28,7 +29,7 @@ NO_DOMAIN = (
 
 def tabulate(
     records: Annotated[
-        str, typer.Argument(help="Records, one row each: Parquet, CSV, or a table of --engine.")
+        str, typer.Argument(help="Records, one row each: a file, or a table of --engine.")
     ],
     file: Annotated[
         Path,
@@ -42,6 +43,10 @@ def tabulate(
     rows: options.Rows = None,
     outside: options.Outside = None,
     no_totals: options.NoTotals = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
     engine: options.Engine = DEFAULT,
     ledger: Annotated[
         str | None,
@@ -76,6 +81,7 @@ def tabulate(
             rows=rows or 1,
             outside=outside or "refuse",
             no_totals=no_totals,
+            reading=Reading(separator=separator, encoding=encoding, skip=skip, sheet=sheet),
         )
         tell("counting records")
         with whole(file, overwrite=overwrite) as partial:
@@ -124,15 +130,20 @@ def make_tabulation(
     rows: int,
     outside: str,
     no_totals: bool = False,
+    reading: Reading = PLAIN,
 ) -> Tabulation:
     """How records are counted, from options."""
     if domain is None:
         raise TableError(NO_DOMAIN)
     found = read_domain_file(domain, by=by, no_totals=no_totals)
-    return Tabulation(domain=found, person=person or None, rows=rows, outside=outside)
+    return Tabulation(
+        domain=found, person=person or None, rows=rows, outside=outside, reading=reading
+    )
 
 
-def plan_tabulation(plan: Plan, domain: Path | None, *, no_totals: bool = False) -> Tabulation:
+def plan_tabulation(
+    plan: Plan, domain: Path | None, *, no_totals: bool = False, reading: Reading = PLAIN
+) -> Tabulation:
     """How the records of a plan are counted."""
     return make_tabulation(
         domain,
@@ -141,4 +152,5 @@ def plan_tabulation(plan: Plan, domain: Path | None, *, no_totals: bool = False)
         rows=plan.rows,
         outside=plan.outside,
         no_totals=no_totals,
+        reading=reading,
     )

@@ -18,6 +18,7 @@ from countwise.errors import TableError
 from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
 from countwise.tables.hierarchy import Hierarchy
@@ -40,13 +41,14 @@ class Tabulation:
     """How records become cells: the domain, what a person may contribute, and the rest.
 
     With a `person` column at most `rows` rows of each person are counted; without one, that no
-    person has more is the steward's word.
+    person has more is the steward's word. `reading` is what is said of a file of records.
     """
 
     domain: Domain
     person: str | None = None
     rows: int = 1
     outside: str = "refuse"
+    reading: Reading = PLAIN
 
     def __post_init__(self) -> None:
         if self.rows < 1:
@@ -61,14 +63,14 @@ class Tabulation:
                 )
 
 
-def tabulate(records: str | Path, tabulation: Tabulation, *, engine: str = DEFAULT) -> Confidential:
-    """The confidential table of records in a Parquet or CSV file, or in a table of an engine."""
+def tabulate(records: object, tabulation: Tabulation, *, engine: str = DEFAULT) -> Confidential:
+    """The confidential table of records in a file, a data frame, or a table of an engine."""
     return Confidential(*_cells(records, tabulation, engine))
 
 
 def write_confidential_cells(
     file: Path,
-    records: str | Path,
+    records: object,
     tabulation: Tabulation,
     *,
     engine: str = DEFAULT,
@@ -113,7 +115,7 @@ def _mark(file: Path, name: str) -> str | None:
         return None
 
 
-def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
+def _cells(records: object, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
     product = np.zeros(domain.size, dtype=np.int64)
     count_records(
@@ -127,10 +129,10 @@ def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hi
 
 
 def count_records(
-    records: str | Path, tabulation: Tabulation, *, engine: str, key: str, add: Add
+    records: object, tabulation: Tabulation, *, engine: str, key: str, add: Add
 ) -> None:
     """Count records into cells, by their numbers in the product of the domain, batch by batch."""
-    with opened(records, engine=engine) as source:
+    with opened(records, engine=engine, reading=tabulation.reading) as source:
         refusal = _count(source, tabulation, key, add)
         if refusal is not None:
             raise TableError(refusal(source, tabulation))
@@ -200,14 +202,14 @@ def _refuse_text(source: RecordTable, key: str) -> None:
 
 
 def as_text(column: pl.Series) -> pl.Series:
-    """Values as the labels of a domain spell them: whole numbers without a decimal point."""
+    """Values as a domain spells its labels: no spaces around, whole numbers without a point."""
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
         spelled = pl.select(
             pl.when(whole == column).then(whole.cast(pl.String)).otherwise(column.cast(pl.String))
         ).to_series()
         return spelled.set(column.is_nan().fill_null(value=False), None).alias(column.name)
-    return column.cast(pl.String)
+    return column.cast(pl.String).str.strip_chars()
 
 
 def _places(groups: pl.DataFrame, tabulation: Tabulation) -> tuple[IntArray, ...]:
