@@ -24,7 +24,7 @@ from countwise.sumproduct.priors import Uniform
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 from countwise.tables.reading import read_public_counts
-from countwise.withheld.counts_only import Published, making
+from countwise.withheld.counts_only import CountsOnly, making
 from countwise.withheld.gibbs import run
 
 NORTH_CAROLINA = Path(__file__).parents[2] / "shared/data/nc_tracts_2020.csv"
@@ -100,7 +100,7 @@ def gibbs_seconds(released: list[int], sweeps: int) -> float:
         codes=(np.arange(size, dtype=np.uint32),),
         offsets=(np.array([0, size]),),
     )
-    published = Published(
+    published = CountsOnly(
         hierarchy=hierarchy,
         counts=(np.array([sum(released)]), np.array(released)),
         order=(np.zeros(1, np.int64), np.arange(size)[::-1].copy()),

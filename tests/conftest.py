@@ -18,12 +18,43 @@ if TYPE_CHECKING:
     from countwise.server.worker import Computer
 
 KINDS = ("sqlite", "postgresql")
+MARKED = {
+    "browser": ("docs", "pages", "server_browser", "server_pages"),
+    "spark": ("spark",),
+    "slow": (
+        "client",
+        "docs",
+        "inference_calibration",
+        "large_inference",
+        "large_release",
+        "mutations",
+        "notebooks",
+        "packaging",
+        "papers",
+        "scale_refusals",
+        "server_http",
+        "server_jobs",
+        "server_start",
+        "verification_databases",
+        "compiled_ahead",
+    ),
+}
+"""Files of tests that `./check --quick` leaves out, and why."""
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """How long to look for leaks."""
-    parser.addoption("--mutations", type=int, default=330, help="Faulty files to be tried.")
+    parser.addoption("--mutations", type=int, default=480, help="Faulty files to be tried.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The marks that a test has by its file."""
+    for item in items:
+        name = item.path.stem.removeprefix("test_")
+        for mark in (mark for mark, files in MARKED.items() if name in files):
+            item.add_marker(mark)
 
 
 @pytest.fixture

@@ -452,6 +452,49 @@ LEDGER = (
         ),
     ),
     *_mutants(
+        "ledger/prices.py",
+        ("tests/test_prices.py", "tests/test_charging.py"),
+        (
+            "exact counts priced where people come and go",
+            'if loss.exact and terms.neighbours != "replace-one":',
+            "if loss.exact and not terms.neighbours:",
+        ),
+        (
+            "rows taken on trust",
+            "and not loss.bounded and loss.rows < terms.rows",
+            "and not loss.bounded and loss.rows < 1",
+        ),
+        ("a pure loss at a quarter of its square", "epsilon**2 / 2", "epsilon**2 / 4"),
+    ),
+    *_mutants(
+        "ledger/ledger.py",
+        ("tests/test_ledger.py::test_all_caps_or_none",),
+        ("a cap that is never reached", "not balance.affords(amount)", "not balance.affords"),
+    ),
+    *_mutants(
+        "release/payment.py",
+        ("tests/test_charging.py::test_in_pieces_what_is_refused_after_noise_stays_spent",),
+        (
+            "a charge kept for the next run after noise",
+            "if payment.purpose and not staging.drawn:",
+            "if payment.purpose:",
+        ),
+    ),
+    *_mutants(
+        "release/checkpoints.py",
+        ("tests/test_charging.py::test_a_killed_run_does_not_pay_for_the_next",),
+        (
+            "a killed run pays for the next",
+            'if not found.get("lasting", True):\n            return {}',
+            'if not found.get("lasting", True):\n            return {"charge": found["charge"]}',
+        ),
+    ),
+    *_mutants(
+        "cli/charging.py",
+        ("tests/test_charging.py::test_a_charge_by_a_name_is_made_once",),
+        ("a run that pays nothing", "if book.state(charge) is None:", 'if charge == "":'),
+    ),
+    *_mutants(
         "server/jobs.py",
         (
             "tests/test_server_jobs.py::test_a_worker_that_comes_back_from_the_dead",

@@ -6,12 +6,19 @@ names or the commands has either. So whatever shows one of the two shows what it
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import duckdb
 import numpy as np
 import polars as pl
+
+from countwise.cli.ledger_command import ledger_at
+from countwise.ledger.prices import MICRO, Terms
 
 COUNT, CELL = "31337", "Zq7"
 EPSILON = "0.01"
@@ -26,21 +33,26 @@ Random = np.random.Generator
 class Kind:
     """A file as it should be, the public files beside it, and the commands that read it.
 
-    `labels` are the columns whose content the user declares public where no domain is given;
-    with `wide` the names of the other columns are too.
+    In a command FILE stands for the file, as a word or at the end of one. `labels` are the columns
+    whose content the user declares public where no domain is given; with `wide` the names of the
+    other columns are too.
     """
 
     name: str
     file: str
     content: bytes
     commands: tuple[tuple[str, ...], ...]
-    beside: dict[str, str] = field(default_factory=dict)
+    beside: dict[str, str | bytes] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     wide: bool = False
     public: bool = False
     """Whether the file itself is public, as noisy counts are: what is made of it may show it."""
     sums: tuple[str, ...] = ()
     """True counts that do not begin like the others."""
+    paid: bool = False
+    """Whether a ledger beside it is charged: it changes, and a charge for no noise is kept."""
+    silent: bool = False
+    """Whether some of its commands write nothing but what they say."""
 
     def mutated(self, rng: Random) -> bytes:
         """The file after one to three accidents."""
@@ -50,6 +62,10 @@ class Kind:
                 break
             if self.file.endswith(".parquet"):
                 content = _mutated_parquet(content, rng)
+            elif self.file.endswith(".db"):
+                content = _mutated_sqlite(content, rng)
+            elif self.file.endswith(".duckdb"):
+                content = _mutated_duckdb(content, rng)
             else:
                 content = PLAIN[int(rng.integers(len(PLAIN)))](content, rng)
         return content
@@ -91,7 +107,12 @@ def kinds() -> tuple[Kind, ...]:
     adjusted = [("--adjust", each) for each in ("least-squares", "mode", "clipped")]
     cells = _cells()
     text = cells.write_csv().encode()
-    listed = {"domain.csv": _places((*KINDS, "x")).write_csv(), "domain.toml": DOMAIN}
+    listed: dict[str, str | bytes] = {
+        "domain.csv": _places((*KINDS, "x")).write_csv(),
+        "domain.toml": DOMAIN,
+    }
+    people: dict[str, str | bytes] = {"records.toml": RECORD_DOMAIN, "schema.toml": SCHEMA}
+    account = {"l.db": _ledger()}
     levels = ("region", "county", "kind")
     sdmx = cells.select(
         pl.lit("A:B(1.0)").alias("DATAFLOW"),
@@ -185,14 +206,62 @@ def kinds() -> tuple[Kind, ...]:
             file="records.csv",
             content=_records().write_csv().encode(),
             commands=RECORD_COMMANDS,
-            beside={"records.toml": RECORD_DOMAIN, "schema.toml": SCHEMA},
+            beside=people,
         ),
         Kind(
             name="records in Parquet",
             file="records.parquet",
             content=_parquet(_records()),
             commands=RECORD_COMMANDS,
-            beside={"records.toml": RECORD_DOMAIN, "schema.toml": SCHEMA},
+            beside=people,
+        ),
+        Kind(
+            name="records in SQLite",
+            file="records.db",
+            content=_sqlite(_records().columns, _records().rows()),
+            commands=((*RECORD_COMMANDS[5], "--table", "people"),),
+            beside=people,
+        ),
+        Kind(
+            name="records in DuckDB",
+            file="records.duckdb",
+            content=_duckdb(_records()),
+            commands=(*DUCKDB_COMMANDS, (*RECORD_COMMANDS[5], "--table", "people")),
+            beside=people,
+        ),
+        Kind(
+            name="paid cells",
+            file="cells.csv",
+            content=text,
+            commands=((*release, *by, *public, *PAID, *adjusted[0]),
+                      (*release, *by, *domain, *PAID, "--zeros", "kind=x", *adjusted[1]),
+                      (*release, *by, *public, "--piece", "4", *PAID, *adjusted[2])),
+            beside=listed | account,
+            labels=levels,
+            paid=True,
+        ),
+        Kind(
+            name="paid records",
+            file="records.csv",
+            content=_records().write_csv().encode(),
+            commands=(
+                (*RECORD_RELEASE, "--person", "id", *PAID, "--adjust", "clipped"),
+                (*RECORD_RELEASE, "--piece", "4", *PAID, "--adjust", "mode"),
+                (*RECORD_COMMANDS[3][:-1], "out.parquet", *PAID),
+                (*RECORD_COMMANDS[5], *PAID),
+            ),
+            beside=people | account,
+            paid=True,
+        ),
+        Kind(
+            name="list of cells",
+            file="cells.csv",
+            content=text,
+            commands=(("plan", "FILE", *by, "--epsilon", "1", "--out", "out.toml"),
+                      ("plan", "FILE", *by, "--rho", "1", "--zeros", "kind=f", "--out", "out.toml"),
+                      ("audit", "release", "FILE", *by, "--epsilon", "1", "--runs", "1000")),
+            beside=listed,
+            silent=True,
         ),
         Kind(
             name="noisy",
@@ -219,6 +288,35 @@ RECORD_COMMANDS = (
     ("verify", "FILE", "--schema", "schema.toml", "--model", "wage ~ age", "--claim", "age > 0",
      "--epsilon", "2", "--partitions", "20", "--out", "out.json"),
 )  # fmt: skip
+DUCKDB_COMMANDS = tuple(
+    (*("people" if word == "FILE" else word for word in command), "--engine", "duckdb://FILE")
+    for command in RECORD_COMMANDS[:5]
+)
+PAID = ("--ledger", "sqlite:///l.db", "--dataset", "people")
+MISPLACED = (
+    ("plan", "domain.csv", "--by", "region,county,kind", "--plan", "FILE"),
+    ("audit", "release", "domain.csv", "--by", "region,county,kind", "--plan", "FILE"),
+    ("release", "domain.csv", "--out", "out", "--cells-are-public", "--plan", "FILE"),
+    ("release", "domain.csv", "--by", "kind", "--epsilon", "1", "--out", "out", "--domain", "FILE"),
+    ("release", "FILE", "--by", "place", "--epsilon", "1", "--out", "out", "--cells-are-public"),
+    ("tabulate", "FILE", "--by", "place", "--out", "out.csv", "--domain", "FILE"),
+    ("convert", "FILE", "--to", "wide", "--out", "out.csv"),
+    ("infer", "FILE", "--out", "out.csv"),
+    ("adjust", "FILE", "--by", "place", "--noisy", "n", "--epsilon", "1", "--out", "out.csv"),
+    ("risk", "advise", "FILE", "--by", "place", "--count", "n", "--epsilon", "1"),
+    ("ledger", "check", "FILE"),
+    ("ledger", "show", "sqlite:///FILE"),
+    ("ledger", "upgrade", "sqlite:///FILE"),
+    ("ledger", "grant", "sqlite:///FILE", "--dataset", "people", "--epsilon", "1"),
+    ("ledger", "check", "sqlite:///l.db", "--receipt", "FILE"),
+    ("receipt", "check", "FILE"),
+    ("verify", "FILE", "--schema", "FILE", "--model", "wage ~ age", "--claim", "age > 0",
+     "--epsilon", "1"),
+    ("verify", "recompute", "FILE"),
+    ("verify", "plan", "--schema", "FILE", "--model", "wage ~ age", "--claim", "age > 0"),
+    ("backup", "--config", "FILE", "--out", "out"),
+)  # fmt: skip
+"""Commands that take another kind of file where they are given a confidential one."""
 RECORD_DOMAIN = """other = "elsewhere"
 [columns.region]
 levels = ["North", "South"]
@@ -301,6 +399,38 @@ def _noisy(cells: pl.DataFrame) -> pl.DataFrame:
             cells.select(pl.col("n").sum()))  # fmt: skip
         parts.append(sums)
     return pl.concat(parts, how="diagonal").select("region", "county", "kind", "n")
+
+
+def _sqlite(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    """A table `people` in a file of SQLite, whose columns take values of any type."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+        connection.execute(f"CREATE TABLE people ({names})")
+        places = ", ".join("?" * len(columns))
+        connection.executemany(f"INSERT INTO people VALUES ({places})", rows)
+        connection.commit()
+        return connection.serialize()
+
+
+def _duckdb(frame: pl.DataFrame) -> bytes:
+    """The same in a file of DuckDB, with the types of the frame."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "people.duckdb"
+        with duckdb.connect(str(file)) as engine:
+            engine.register("given", frame.to_arrow())
+            engine.execute("CREATE TABLE people AS SELECT * FROM given")
+        return file.read_bytes()
+
+
+def _ledger() -> bytes:
+    """An account that can pay for any of the commands."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "l.db"
+        with ledger_at(f"sqlite:///{file}", make=True) as ledger, ledger.writing() as book:
+            book.set_cap("dataset", "people", 100 * MICRO, terms=Terms())
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA journal_mode=DELETE")
+        return file.read_bytes()
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -483,6 +613,67 @@ def _mutated_parquet(content: bytes, rng: Random) -> bytes:
         return _binary(content, rng)
 
 
+ODD = (None, f"{CELL}y", int(f"{COUNT}999"), -1, 2**62, 1e300, b"\xff\xfe", "a\nb", "")
+"""Values that a database may hold in any column."""
+
+
+def _mutated_sqlite(content: bytes, rng: Random) -> bytes:
+    """Bytes of the file changed, or values, names of columns and columns of its table."""
+    found = _people(content) if rng.random() < 0.6 else None
+    if found is None:
+        return (_cut_off, _binary, _zeros, _byte_gone, _spliced, _encoded)[rng.integers(6)](
+            content, rng
+        )
+    names, rows = found
+    row, column = int(rng.integers(len(rows))), int(rng.integers(len(names)))
+    match int(rng.integers(4)):
+        case 0:
+            names[column] = str(rows[row][column])
+        case 1:
+            names[column] += " "
+        case 2:
+            rows = [each[:column] + each[column + 1 :] for each in rows]
+            del names[column]
+        case _:
+            rows[row][column] = ODD[int(rng.integers(len(ODD)))]
+    return _sqlite(names, rows)
+
+
+def _people(content: bytes) -> tuple[list[str], list[list[object]]] | None:
+    """The names and rows of the table, if it can be read."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.deserialize(content)
+            found = connection.execute("SELECT * FROM people")
+            names = [str(each[0]) for each in found.description]
+            rows = [list(each) for each in found]
+        except (sqlite3.Error, UnicodeDecodeError):
+            return None
+    few = len(names) < 2 or len({name.casefold().strip() for name in names}) < len(names)
+    return None if few or not rows else (names, rows)
+
+
+def _mutated_duckdb(content: bytes, rng: Random) -> bytes:
+    """Values, types and columns changed, or the file cut off; DuckDB takes its bytes on trust."""
+    if rng.random() < 0.1:
+        return _cut_off(content, rng)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "people.duckdb"
+        file.write_bytes(content)
+        try:
+            with duckdb.connect(str(file), read_only=True) as engine:
+                frame = pl.from_arrow(engine.sql("SELECT * FROM people").to_arrow_table())
+        except duckdb.Error:
+            return content
+    assert isinstance(frame, pl.DataFrame)
+    if not frame.width or not frame.height:
+        return content
+    try:
+        return _duckdb(_mutated_frame(frame, rng))
+    except (pl.exceptions.PolarsError, duckdb.Error):
+        return content
+
+
 def _mutated_frame(frame: pl.DataFrame, rng: Random) -> pl.DataFrame:
     name = frame.columns[int(rng.integers(frame.width))]
     row = int(rng.integers(frame.height))
@@ -524,5 +715,6 @@ def _mutated_frame(frame: pl.DataFrame, rng: Random) -> pl.DataFrame:
 def written(kind: Kind, content: bytes, folder: Path) -> None:
     """The mutated file and the public ones in a folder."""
     (folder / kind.file).write_bytes(content)
-    for name, text in kind.beside.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, other in kind.beside.items():
+        raw = other.encode() if isinstance(other, str) else other
+        (folder / name).write_bytes(raw)

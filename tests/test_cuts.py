@@ -16,8 +16,18 @@ from countwise.kernels.cuts import (
     Cuts,
     enumerate_cuts,
     is_equal_split,
-    windows,
 )
+
+
+def windows(cuts: Cuts, size: int) -> tuple[IntArray, IntArray]:
+    """Lower and upper ends as matrices, one row a cut, one column a component."""
+    ends = np.zeros((2, cuts.values.size, size), np.int64)
+    current = np.zeros((2, size), np.int64)
+    for c in range(cuts.values.size):
+        here = slice(cuts.bounds[c], cuts.bounds[c + 1])
+        current[:, cuts.changed[here]] = cuts.lows[here], cuts.highs[here]
+        ends[:, c] = current
+    return ends[0], ends[1]
 
 
 def apportion(v: tuple[int, ...], m: int, rank: IntArray) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells, rounde
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
 from countwise.arrays import FloatArray
 from countwise.errors import PlanError
-from countwise.kernels.segmentation import run_means, segment_by_table
+from countwise.kernels.segmentation import run_means
 from countwise.noise.laws import Exact, Geometric, Laplace
 from countwise.release.document import check_counts
 from countwise.release.plan import Plan
@@ -18,6 +18,7 @@ from countwise.release.run import release
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import build
 from countwise.tables.measurements import Measurements
+from segmentation_table import segment_by_table
 
 LAW = Laplace(scale=Fraction(1))
 HARD = {

@@ -9,13 +9,13 @@ from scipy.special import gammaln, xlogy
 import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
-from countwise.inference.sampled_posterior import Sampled
+from countwise.inference.sampled_posterior import SampledPosterior
 from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Uniform
 from countwise.sumproduct.tree import solve
-from countwise.withheld.draw_likelihood import Dealt, quadrature
+from countwise.withheld.draw_likelihood import DrawTies, quadrature
 from posteriors import clipped_chances, sum_grid
 
 
@@ -142,7 +142,7 @@ def test_dealt_counts_with_a_summed_total_against_all_combinations(
         prior=Uniform(tops),
         rng=np.random.default_rng(6),
     )
-    assert isinstance(post, Sampled)
+    assert isinstance(post, SampledPosterior)
     found = np.histogramdd(post.all_draws.cells, bins=[np.arange(tops + 2) - 0.5] * size)[0]
     error = np.sqrt(joint * (1 - joint) / post.effective) + 1e-3
     np.testing.assert_array_less(np.abs(found / found.sum() - joint), 5 * error)
@@ -161,8 +161,8 @@ def test_a_dealt_tree_against_all_combinations() -> None:
     joint = left[:, :, None, None] * right[None, None] * middle[first, second]
     joint = joint * root[first + second]
     noise = tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True))
-    seen = Seen(noise=noise[0], values=counts[0], how="clipped")
-    ties = Dealt(
+    seen = Evidence(noise=noise[0], values=counts[0], how="clipped")
+    ties = DrawTies(
         hierarchy=hierarchy,
         counts=counts,
         noise=noise,

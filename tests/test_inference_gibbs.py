@@ -11,7 +11,7 @@ from cases import tree
 from countwise.adjust.count_modes import posterior_modes
 from countwise.errors import InputError
 from countwise.inference.diagnostics import effective_size, split_rhat
-from countwise.inference.sampled_posterior import Sampled
+from countwise.inference.sampled_posterior import SampledPosterior
 from countwise.noise.laws import Geometric
 from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.priors import Uniform
@@ -36,7 +36,7 @@ def test_sampler_agrees_with_the_exact_route(counts: list[int], adjust: str) -> 
     arguments = {"counts": counts, "epsilon": 1, "total_epsilon": "0.7", "adjust": adjust}
     exact = cw.infer_counts(**arguments).summaries(1)
     post = cw.infer_counts(**arguments, method="gibbs", rng=np.random.default_rng(11))
-    assert isinstance(post, Sampled)
+    assert isinstance(post, SampledPosterior)
     assert post.rhat < 1.02
     found = post.summaries(1)
     error = exact.sd / np.sqrt(post.effective)
@@ -52,7 +52,7 @@ def test_sampler_of_published_noisy_counts_on_a_tree() -> None:
     exact = cw.infer_measurements(measurements, prior="uniform")
     rng = np.random.default_rng(5)
     found = cw.infer_measurements(measurements, prior="uniform", method="gibbs", rng=rng)
-    assert isinstance(found, Sampled)
+    assert isinstance(found, SampledPosterior)
     expected = exact.summaries(2)
     error = expected.sd / np.sqrt(found.effective)
     np.testing.assert_array_less(np.abs(found.summaries(2).mean - expected.mean), 5 * error)
@@ -89,7 +89,7 @@ def test_summed_total_against_brute_force() -> None:
         method="gibbs",
         rng=np.random.default_rng(2),
     )
-    assert isinstance(post, Sampled)
+    assert isinstance(post, SampledPosterior)
     for s, name in enumerate(("N1", "N2")):
         expected = joint.sum(axis=1 - s)
         found = np.array([post.node(name).pmf(x) for x in range(tops + 1)])
@@ -105,7 +105,7 @@ def test_a_sampler_needs_a_generator() -> None:
 def test_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("countwise.withheld.counts_only.COSTLIEST", 10.0)
     post = cw.infer_counts([2, 3], epsilon=1, total_epsilon=1, rng=np.random.default_rng(1))
-    assert isinstance(post, Sampled)
+    assert isinstance(post, SampledPosterior)
     assert "would take minutes" in post.route
     assert "R-hat" in post.diagnostics
 
@@ -113,7 +113,7 @@ def test_what_would_take_minutes_is_sampled(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_draw_with_a_summed_total_is_sampled_and_says_so() -> None:
     how = {"epsilon": 1, "total_epsilon": 1, "adjust": "draw-1", "from_total": "summed"}
     post = cw.infer_counts([2, 3], **how, rng=np.random.default_rng(1))
-    assert isinstance(post, Sampled)
+    assert isinstance(post, SampledPosterior)
     assert "summed total" in post.route
     assert "no exact route" in post.route
     with pytest.raises(InputError, match="--method gibbs"):

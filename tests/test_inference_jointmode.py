@@ -8,7 +8,7 @@ import pytest
 from cases import flat, tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.combinations import joint_of
-from countwise.inference.exact_posterior import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.local_search import climbed
 from countwise.kernels.combination_weights import combination_logs
 from countwise.kernels.coupled_mixture import StepLayout
@@ -47,7 +47,7 @@ def test_the_weight_of_combinations_is_that_of_its_twin() -> None:
         np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12)
 
 
-def log_weights(post: Computed, levels: tuple[IntArray, ...]) -> FloatArray:
+def log_weights(post: ExactPosterior, levels: tuple[IntArray, ...]) -> FloatArray:
     """log of the joint weight of combinations of all counts, one a row of every level."""
     solved, hierarchy = post.solved, post.hierarchy
     total = np.zeros(len(levels[0]))
@@ -79,7 +79,7 @@ def test_no_neighbour_and_no_draw_is_more_probable(route: str, shape: tuple[int,
     hierarchy = flat(shape[0]) if len(shape) == 1 else tree(*shape)
     for _ in range(3 if route == "mode" else 1):
         post = posterior(route, simulate(hierarchy, rng), rng)
-        assert isinstance(post, Computed)
+        assert isinstance(post, ExactPosterior)
         mode = post.joint_mode()
         best = log_weights(post, tuple(each[None] for each in mode))[0]
         for offsets, above, below in zip(hierarchy.offsets, mode, mode[1:], strict=False):

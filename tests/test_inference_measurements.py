@@ -15,8 +15,8 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
 from countwise.release.run import release
-from countwise.sumproduct.evidence import Seen
-from countwise.sumproduct.measured_nodes import Measured, measured
+from countwise.sumproduct.evidence import Evidence
+from countwise.sumproduct.measured_nodes import MeasuredTies, measured
 from countwise.sumproduct.node_noise import mixed_noise
 from countwise.sumproduct.priors import (
     Compositions,
@@ -164,7 +164,7 @@ def test_a_tree_against_all_combinations_with_noise_that_differs_by_node() -> No
     ]
     noisy = [np.array([9]), np.array([3, 7]), np.array([-1, 4, 2, 3])]
     seen = [
-        [Seen(noise=mixed_noise(level), values=values)]
+        [Evidence(noise=mixed_noise(level), values=values)]
         for level, values in zip(laws, noisy, strict=True)
     ]
     solved = solve(measured(hierarchy, seen, Uniform(tops)))
@@ -314,16 +314,16 @@ def test_statements_across_families_are_exact(source: str) -> None:
 
 def test_a_posterior_lost_to_rounding_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """No input is known that leads there, so a family is made to lose its mass."""
-    down = Measured.down
+    down = MeasuredTies.down
 
-    def lossy(self: Measured, level: int, *rest: Any) -> Family:
+    def lossy(self: MeasuredTies, level: int, *rest: Any) -> Family:
         family = down(self, level, *rest)
         if level == 0:
             return family
         nothing = replace(family.marginals, values=0.0 * family.marginals.values)
         return family._replace(marginals=nothing)
 
-    monkeypatch.setattr(Measured, "down", lossy)
+    monkeypatch.setattr(MeasuredTies, "down", lossy)
     laws = (Geometric(scale=Fraction(1)),) * 3
     noisy = (np.array([9]), np.array([4, 5]), np.array([1, 3, 2, 3]))
     measured = Measurements(hierarchy=tree(2, 2), laws=laws, noisy=noisy)

@@ -9,19 +9,19 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
-from countwise.inference.exact_posterior import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.paper_tables import infer_counts
 from countwise.inference.routes import infer_published
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, RoundedLaplace
 from countwise.release.plan import Plan
 from countwise.release.run import release
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Poisson, Uniform
 from countwise.sumproduct.tree import solve
 from countwise.tables.confidential import Confidential
-from countwise.withheld.counts_only import Published
-from countwise.withheld.mode_likelihood import Apportioned
+from countwise.withheld.counts_only import CountsOnly
+from countwise.withheld.mode_likelihood import ModeTies
 from posteriors import clipped_chances, mode_likelihood, sum_grid
 
 TABLE_3 = [0.214, 0.128, 0.079, 0.079, 0.065, 0.047, 0.047, 0.029, 0.029, 0.027]
@@ -124,12 +124,12 @@ def test_two_levels_against_brute_force() -> None:
     first, second = pairs[:, :, None, None], pairs[None, None]
     joint = left[:, :, None, None] * right[None, None] * middle[first, second]
     joint = joint * root[first + second]
-    ties = Apportioned(
+    ties = ModeTies(
         hierarchy=hierarchy,
         counts=counts,
         order=order,
         noise=tuple(same_noise(law, n) for law, n in zip(laws, hierarchy.sizes, strict=True)),
-        seen=Seen(noise=same_noise(laws[0], 1), values=counts[0], how="clipped"),
+        seen=Evidence(noise=same_noise(laws[0], 1), values=counts[0], how="clipped"),
         prior=Uniform(tops),
     )
     solved = solve(ties)
@@ -178,7 +178,7 @@ def test_a_total_without_noise_against_brute_force() -> None:
     joint = mode_likelihood(k, rank, [law] * 3, tops=tops, reach=16)
     joint = joint * (sum_grid([tops + 1] * 3) == 5)
     hierarchy = tree(3)
-    published = Published(
+    published = CountsOnly(
         hierarchy=hierarchy,
         counts=(np.array([5]), np.array(k)),
         order=(np.zeros(1, np.int64), rank),
@@ -186,9 +186,9 @@ def test_a_total_without_noise_against_brute_force() -> None:
         adjust="mode",
     )
     post = infer_published(published)
-    assert isinstance(post, Computed)
-    assert isinstance(post.solved.ties, Apportioned)
-    assert post.solved.ties.depth == Apportioned.depth
+    assert isinstance(post, ExactPosterior)
+    assert isinstance(post.solved.ties, ModeTies)
+    assert post.solved.ties.depth == ModeTies.depth
     assert post.node("total").pmf(5) == pytest.approx(1)
     for s in range(3):
         found = [post.node(f"{s:05}").pmf(x) for x in range(tops + 1)]

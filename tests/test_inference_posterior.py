@@ -11,7 +11,7 @@ import countwise as cw
 from cases import tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
-from countwise.inference.exact_posterior import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
 from countwise.noise.laws import Geometric
 from countwise.sumproduct.count_laws import Laws, from_logs
@@ -221,7 +221,7 @@ def test_large_levels_are_solved_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("countwise.sumproduct.tree.CHUNK", 2)
     monkeypatch.setattr("countwise.sumproduct.tree.KEPT", 0)
     post = tree_posterior()
-    assert isinstance(post, Computed)
+    assert isinstance(post, ExactPosterior)
     assert list(post.solved.kept) == [0]
     assert_frame_equal(post.table(), expected)
 

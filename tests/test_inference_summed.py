@@ -12,7 +12,7 @@ from cases import tree
 from countwise.adjust.count_modes import posterior_modes
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.combinations import Siblings
-from countwise.inference.exact_posterior import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import infer_published
 from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
@@ -20,8 +20,8 @@ from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import Uniform
 from countwise.withheld import summed_root
-from countwise.withheld.counts_only import Published
-from countwise.withheld.summed_total import FAR, Summed, noisy_totals
+from countwise.withheld.counts_only import CountsOnly
+from countwise.withheld.summed_total import FAR, TotalMode, noisy_totals
 from posteriors import leads_to, mode_likelihood, sum_grid
 
 
@@ -130,7 +130,7 @@ def test_posterior_is_that_of_brute_force(
             prior=Uniform(tops),
             from_total="summed",
         )
-        assert isinstance(post, Computed)
+        assert isinstance(post, ExactPosterior)
         for s, name in enumerate(post.hierarchy.labels[0]):
             others = tuple(i for i in range(size) if i != s)
             found = [post.node(name).pmf(x) for x in range(tops + 1)]
@@ -154,7 +154,7 @@ def test_transforms_give_what_packed_pairs_do(
             prior=prior,
             from_total="summed",
         )
-        assert isinstance(post, Computed)
+        assert isinstance(post, ExactPosterior)
         found.append(post.solved.family(0, 0, 1))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one.scaled().values, other.scaled().values, atol=1e-11)
@@ -217,7 +217,7 @@ def small_tree(total: str) -> tuple[Posterior, FloatArray]:
     right = mode_likelihood([2, 1], np.array([1, 0]), [laws[2]] * 2, tops=tops, reach=16)
     joint = left[:, :, None, None] * right[None, None]
     joint = joint * middle[pairs[:, :, None, None], pairs[None, None]]
-    published = Published(
+    published = CountsOnly(
         hierarchy=hierarchy,
         counts=counts,
         order=order,
@@ -230,7 +230,7 @@ def small_tree(total: str) -> tuple[Posterior, FloatArray]:
 
 def test_a_tree_with_a_summed_total_against_brute_force() -> None:
     post, joint = small_tree("summed")
-    assert isinstance(post, Computed)
+    assert isinstance(post, ExactPosterior)
     for cell in range(4):
         expected = joint.sum(axis=tuple(i for i in range(4) if i != cell))
         found = [post.node_at(2, cell).pmf(x) for x in range(4)]
@@ -277,7 +277,7 @@ def test_the_sum_of_the_parts_matters_where_the_total_is_noisier() -> None:
 @pytest.mark.parametrize("scale", ["2", "7/3", "5"])
 def test_with_geometric_noise_the_rule_is_a_clip(scale: str) -> None:
     """m = max(clip(n, n* - η, n* + η), 0), so the noisy totals of m are one of three intervals."""
-    rule = Summed(
+    rule = TotalMode(
         released=40,
         noise=Geometric(scale=Fraction(scale)),
         parts=(Geometric(scale=Fraction(1)),) * 9,
@@ -295,7 +295,7 @@ def test_many_components_with_zeros_keep_their_precision() -> None:
     """Marginals add up to one, and their means to that of the total."""
     k = np.random.default_rng(50).integers(0, 5, 20)
     post = cw.infer_counts(k.tolist(), epsilon=1, total_epsilon="0.1", from_total="summed")
-    assert isinstance(post, Computed)
+    assert isinstance(post, ExactPosterior)
     family = post.solved.family(0, 0, 1)
     np.testing.assert_allclose(family.marginals.sums(), 1, atol=1e-12)
     assert post.summaries(1).mean.sum() == pytest.approx(post.node("total").mean, abs=1e-9)

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 import countwise as cw
 from cases import flat, tree
 from countwise.errors import PlanError, TableError
-from countwise.inference.sampled_posterior import Sampled
+from countwise.inference.sampled_posterior import SampledPosterior
 from countwise.noise.joint import joint_noise
 from countwise.noise.laws import Exact, Geometric
 from countwise.noise.sampling import sample, sample_magnitude
@@ -156,7 +156,7 @@ def test_the_sampler_keeps_exact_counts_and_agrees(mechanism: str) -> None:
     exact = cw.infer(release, prior="uniform").summaries(2)
     rng = np.random.default_rng(3)
     post = cw.infer(release, prior="uniform", method="gibbs", rng=rng)
-    assert isinstance(post, Sampled)
+    assert isinstance(post, SampledPosterior)
     assert post.rhat < 1.03
     found = post.summaries(2)
     error = exact.sd / np.sqrt(post.effective)

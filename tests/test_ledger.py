@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from countwise.cli.ledger_command import ledger_at
 from countwise.errors import BudgetError, InputError, PlanError, StorageError
 from countwise.ledger.chain import check
 from countwise.ledger.ledger import AFTER, KINDS, Ledger, metadata
@@ -220,6 +221,28 @@ def test_a_ledger_needs_a_file_or_a_server():
     for url in ("sqlite://", "mysql://x/y", "what", "sqlite:///:memory:"):
         with pytest.raises(InputError):
             open_engine(url)
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path):
+    cells, damaged = tmp_path / "cells.csv", tmp_path / "l.db"
+    cells.write_text("region,n\nN,31337\n")
+    with ledger_at(f"sqlite:///{damaged}", make=True) as ledger, ledger.writing() as book:
+        book.set_cap("dataset", "d", 1)
+    pages = sqlite3.connect(damaged)
+    pages.execute("PRAGMA journal_mode=DELETE")
+    pages.close()
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:4096] + b"x" * (len(whole) - 4096))
+    for path in (cells, damaged):
+        before = path.read_bytes()
+        for make in (False, True):
+            with (
+                pytest.raises(InputError, match="no database of SQLite, or a damaged one"),
+                ledger_at(f"sqlite:///{path}", make=make) as ledger,
+                ledger.reading() as book,
+            ):
+                book.balance("dataset", "d")
+        assert path.read_bytes() == before
 
 
 NAMES = {"user": ["ann", "bob"], "dataset": ["d", "e"], "project": ["", "p"]}

@@ -1,9 +1,11 @@
-"""Names of modules and classes, each once, and equality of what holds arrays."""
+"""What readers of the source rely on: names that occur once, sources, examples, equality."""
 
 import ast
 import dataclasses
+import doctest
 import importlib
 import inspect
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,10 @@ import countwise
 
 SOURCE = Path(countwise.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
+CITED = re.compile(
+    r"([A-Z][a-zü]+(?: Gall)?)(?:(?:, [A-Z][a-zü]+)* & [A-Z][A-Za-zü]+| et al\.)?"
+    r" \(?((?:19|20)\d\d)\b"
+)
 VAGUE = (
     "dealt dealtsums makings sharing relatives grafted climbing judgement pairing printed computed "
     "sampled stepsums noisesums treemode fitted topdown rows runners stages staging streamed "
@@ -69,3 +75,29 @@ def _dataclasses() -> Iterator[type]:
 
 def _holds_arrays(kind: type) -> bool:
     return any("numpy.ndarray" in repr(each.type) for each in dataclasses.fields(kind))
+
+
+def test_every_source_that_is_named_stands_in_the_bibliography() -> None:
+    page = (SOURCE.parents[1] / "docs" / "bibliography.md").read_text(encoding="utf-8")
+    named = {
+        pair
+        for path in MODULES
+        if "server" not in path.parts and "reproduce" not in path.parts
+        for pair in CITED.findall(" ".join(path.read_text(encoding="utf-8").split()))
+    }
+    assert len(named) > 25
+    absent = [
+        f"{name} {year}"
+        for name, year in sorted(named)
+        if not re.search(rf"^[-|] ?{name}, [^\n]*\({year}\)", page, re.MULTILINE)
+    ]
+    assert not absent
+
+
+def test_the_examples_of_docstrings_are_true() -> None:
+    examples = [path for path in MODULES if ">>> " in path.read_text(encoding="utf-8")]
+    assert len(examples) > 5
+    for path in examples:
+        result = doctest.testmod(importlib.import_module(dotted(path)))
+        assert result.attempted
+        assert not result.failed

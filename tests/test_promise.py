@@ -127,7 +127,10 @@ def test_commands_show_it(tmp_path: Path) -> None:
     assert data["conditional"]["within"]["rho"] == "1"
     assert data["epsilon_of_noise"] < 5
     shown = run("plan", *flags, cwd=tmp_path)
-    assert "(ε = 4.840 at δ = 1e-06; 5.222 from ρ alone)" in shown.stdout
+    assert "Privacy loss ρ = 0.5 (ε = 4.840 at δ = 1e-06; 5.222 from ρ alone)" in shown.stdout
+    exact = run("plan", *flags, "--exact", "total", cwd=tmp_path).stdout
+    assert "Spent on noise: ρ = 0.5 " in exact
+    assert "Privacy loss" not in exact
     made = run("release", *flags, "--exact", "total", "--count", "n", "--cells-are-public",
                "--out", "r", "--json", cwd=tmp_path)  # fmt: skip
     assert json.loads(made.stdout)["privacy"]["conditional"] == data["conditional"]

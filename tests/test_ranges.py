@@ -22,7 +22,7 @@ from countwise.sumproduct.prior_free_laws import (
     by_shifts,
     free_laws,
 )
-from countwise.sumproduct.priors import Free
+from countwise.sumproduct.priors import NoPrior
 from countwise.sumproduct.summaries import summarise
 from countwise.sumproduct.tree import solve
 from countwise.tables.hierarchy import Hierarchy
@@ -102,7 +102,7 @@ def test_laws_agree_with_enumeration(case: int) -> None:
     hierarchy, laws, noisy = TREES[case]
     seen = measured(hierarchy, laws, noisy)
     assert apart(by_shifts(seen), [seen]) < 3e-7
-    solved = solve(seen_by([seen], Free()))
+    solved = solve(seen_by([seen], NoPrior()))
     assert apart(ByMessages(measurements=(seen,), solved=solved), [seen]) < 3e-7
 
 

@@ -28,7 +28,10 @@ def released(case: Case, **changes: object) -> cw.Release:
 
 
 def test_only_the_boundary_reveals() -> None:
-    """`reveal` is called in the boundaries of releases and verification, and nowhere else."""
+    """`reveal` is called in the boundaries of releases and verification, and nowhere else.
+
+    `synthetic_partitions` refuses rows that were not read as synthetic.
+    """
     callers = [
         f"{path.relative_to(SOURCE)}:{function.name}"
         for path in SOURCE.rglob("*.py")
@@ -37,7 +40,11 @@ def test_only_the_boundary_reveals() -> None:
         for node in ast.walk(function)
         if isinstance(node, ast.Attribute) and node.attr == "reveal"
     ]
-    assert sorted(callers) == ["release/measure.py:measure", "verification/verify.py:_outcomes"]
+    assert sorted(callers) == [
+        "release/measure.py:measure",
+        "verification/verify.py:_outcomes",
+        "verification/verify.py:synthetic_partitions",
+    ]
 
 
 def test_no_seed_near_privacy_noise() -> None:

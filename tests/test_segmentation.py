@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from countwise.arrays import FloatArray
-from countwise.kernels.segmentation import run_means, segment, segment_by_table, table
+from countwise.kernels.segmentation import run_means, segment
+from segmentation_table import segment_by_table, table
 
 
 def cost(values: FloatArray, starts: FloatArray, penalty: float) -> float:

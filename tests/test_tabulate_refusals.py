@@ -73,7 +73,7 @@ def count(
 
 
 def test_the_good_case_is_good(tmp_path: Path) -> None:
-    assert count(tmp_path) == [0, 1, 2, 1]
+    assert count(tmp_path) == [1, 0, 1, 2]
 
 
 BAD_RECORDS = {
@@ -240,7 +240,7 @@ def test_json_stands_alone_and_shows_no_count(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     assert data["confidential"] is True
     assert data["levels"][2] == {"level": "age", "nodes": 4}
-    assert pl.read_parquet(tmp_path / "cells.parquet")["count"].to_list() == [0, 1, 2, 1]
+    assert pl.read_parquet(tmp_path / "cells.parquet")["count"].to_list() == [1, 0, 1, 2]
 
 
 BAD = {

@@ -20,7 +20,7 @@ from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.priors import NegativeBinomial
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
-from countwise.withheld.counts_only import Published
+from countwise.withheld.counts_only import CountsOnly
 
 ROUTES = ("none", "measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
 WORLDS = {(2,): 2600, (10,): 520, (50,): 110, (3, 2, 3): 320}  # an error of 0.3 points by shape
@@ -83,7 +83,7 @@ def posterior(
     else:
         counts = MultinomialDraw(rng=rng, algorithm=int(route[-1]))([world.measurements])
     levels = range(len(counts))
-    published = Published(
+    published = CountsOnly(
         hierarchy=world.hierarchy,
         counts=counts,
         order=tuple(

@@ -3,19 +3,28 @@
 Confidential rows are tabulated into a confidential table, measured into noisy counts,
 adjusted into a release, and a release is what inference starts from. Nothing after
 `measure` sees a true count.
+
+A name is loaded with its room when it is first used, so that importing this takes no time.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from countwise.errors import BudgetError, CountwiseError, InputError
-from countwise.inference.paper_tables import infer_counts
-from countwise.inference.routes import infer, infer_measurements
-from countwise.release.document import Release, read_release
-from countwise.release.plan import Plan, read_plan
-from countwise.release.run import release
-from countwise.tables.reading import read_counts, read_domain
+
+if TYPE_CHECKING:
+    from countwise.inference.paper_tables import infer_counts
+    from countwise.inference.routes import infer, infer_measurements
+    from countwise.release.crossed_release import CrossedRelease, read_release
+    from countwise.release.document import Release
+    from countwise.release.plan import Plan, read_plan
+    from countwise.release.run import release
+    from countwise.tables.reading import read_counts, read_domain
 
 __all__ = [
     "BudgetError",
     "CountwiseError",
+    "CrossedRelease",
     "InputError",
     "Plan",
     "Release",
@@ -28,3 +37,33 @@ __all__ = [
     "read_release",
     "release",
 ]
+
+_ROOMS = {
+    "CrossedRelease": "release.crossed_release",
+    "Plan": "release.plan",
+    "Release": "release.document",
+    "infer": "inference.routes",
+    "infer_counts": "inference.paper_tables",
+    "infer_measurements": "inference.routes",
+    "read_counts": "tables.reading",
+    "read_domain": "tables.reading",
+    "read_plan": "release.plan",
+    "read_release": "release.crossed_release",
+    "release": "release.run",
+}
+
+# An import gives a room's name to the package, once. Here `release` is the function.
+import_module("countwise.release")
+globals().pop("release")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(import_module(f"{__name__}.{_ROOMS[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
 UIntArray = npt.NDArray[np.uint64]
 CodeArray = npt.NDArray[np.uint32]
 FloatArray = npt.NDArray[np.float64]

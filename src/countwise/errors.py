@@ -2,6 +2,7 @@
 
     CountwiseError            exit code 1, a fault of ours
     ├── InputError            exit code 2, the user's input is wrong
+    │   ├── ChoiceError       a word that is not one of those possible
     │   ├── TableError        a table or domain file
     │   ├── PlanError         a plan: levels, epsilon, mechanism, adjustment
     │   ├── ReleaseError      a folder that is not a release, or not a whole one
@@ -28,6 +29,10 @@ class InputError(CountwiseError):
     """What the user gave can not be used as it is."""
 
     exit_code = 2
+
+
+class ChoiceError(InputError):
+    """An argument is not one of the words it can be."""
 
 
 class TableError(InputError):

@@ -1,6 +1,7 @@
 """Telling how far work has come."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 Tell = Callable[[str], None]
 
@@ -15,3 +16,10 @@ Report = Callable[[str, int, int], None]
 
 def unheard(stage: str, done: int, of: int) -> None:
     """Reports to nobody."""
+
+
+Compiling = Callable[[str | None], AbstractContextManager[object]]
+"""Entered while a function is compiled: the folder that keeps it, if one can be written to."""
+
+listeners: list[Compiling] = []
+"""Who is told of compilation; empty in a library, which says nothing by itself."""

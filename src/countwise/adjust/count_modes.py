@@ -53,7 +53,9 @@ def node_modes(measurements: Sequence[Measurements], level: int) -> IntArray:
     """The posterior mode of each node of a level from its own noisy values."""
     if len(measurements) == 1:
         return np.maximum(measurements[0].noisy[level], 0)
-    return posterior_modes([(each.noisy[level], each.laws[level]) for each in measurements])
+    return posterior_modes(
+        [(measurement.noisy[level], measurement.laws[level]) for measurement in measurements]
+    )
 
 
 def summed_observations(
@@ -64,8 +66,8 @@ def summed_observations(
     Wang & Reiter 2021, eq. (10).
     """
     observed: list[tuple[IntArray, LogConcave]] = []
-    for each in measurements:
-        observed.append((each.noisy[0], each.laws[0]))
-        law = sum_of({each.laws[1]: int(each.protected(1).sum())})
-        observed.append((each.noisy[1].sum(keepdims=True), law))
+    for measurement in measurements:
+        observed.append((measurement.noisy[0], measurement.laws[0]))
+        law = sum_of({measurement.laws[1]: int(measurement.protected(1).sum())})
+        observed.append((measurement.noisy[1].sum(keepdims=True), law))
     return observed

@@ -1,4 +1,4 @@
-"""Draws from the multinomial instead of its mode: Algorithms 1 and 2 of Wang's 2020 draft."""
+"""Draws from the multinomial instead of its mode: Wang 2020, 3.1.1, Algorithms 1 and 2."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -150,11 +150,11 @@ def read_fitted(
                 **common,
                 pools=tuple(
                     CellPrior(
-                        starts=frozen(np.array(each["starts"], dtype=np.int64)),
-                        weights=frozen(np.array(each["weights"], dtype=np.float64)),
-                        tail=float(each["tail"]),
+                        starts=frozen(np.array(pool["starts"], dtype=np.int64)),
+                        weights=frozen(np.array(pool["weights"], dtype=np.float64)),
+                        tail=float(pool["tail"]),
                     )
-                    for each in pools
+                    for pool in pools
                 ),
             )
         if grades is None:
@@ -162,8 +162,8 @@ def read_fitted(
         return SharePrior(
             **common,
             pools=tuple(
-                SpreadWeights(weights=np.array(each["weights"], np.float64), top=int(data["top"]))
-                for each in pools
+                SpreadWeights(weights=np.array(pool["weights"], np.float64), top=int(data["top"]))
+                for pool in pools
             ),
             grades=grades,
         )

@@ -2,37 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
-from countwise.adjust.clipped import Clipped
-from countwise.adjust.identity import Identity
+from countwise.adjust.estimators import Clipped, Estimator, Identity, Resized
 from countwise.adjust.leastsquares import project_down
-from countwise.adjust.noise_width import Spread
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
-from countwise.adjust.resized import Resized
 from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
 from countwise.tables.measurements import Measurements
-
-
-class Estimator(Protocol):
-    """Estimates a vector of counts from the same vector with noise; the answer may be real.
-
-    Works along the last axis, so a matrix of draws is estimated in one call.
-    """
-
-    @property
-    def name(self) -> str:
-        """The word for it on the command line."""
-        ...
-
-    def __call__(self, noisy: FloatArray, *, law: Spread) -> FloatArray:
-        """The estimate."""
-        ...
-
 
 ESTIMATORS: dict[str, Estimator] = {
     each.name: each for each in (Identity(), Clipped(), Resized(), NoiseFirst(), Segmented())

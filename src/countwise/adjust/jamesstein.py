@@ -14,7 +14,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.tables.hierarchy import Hierarchy
 
 LOST = 2  # degrees of freedom that estimating the variance takes; James & Stein's n - 2
-HALVINGS = 60
+HALVINGS = 60  # an interval halved so often is narrower than rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,7 +1,7 @@
 """Whole-tree weighted least squares, then non-negative whole numbers level by level.
 
-The method stewards know from the 2020 census (TopDown), without its solver: the tree lets the
-fit be done in two passes and the projections in one walk each.
+The method stewards know from the 2020 census (TopDown, Abowd et al. 2022), without its solver: the
+tree lets the fit be done in two passes and the projections in one walk each.
 """
 
 from collections.abc import Sequence
@@ -114,7 +114,9 @@ def own_estimate(measurements: Sequence[Measurements], level: int) -> tuple[Floa
 
     An exact count is the same in all of them.
     """
-    weights = [1 / max(each.laws[level].variance, SMALLEST_VARIANCE) for each in measurements]
+    weights = [
+        1 / max(measurement.laws[level].variance, SMALLEST_VARIANCE) for measurement in measurements
+    ]
     total = sum(weights)
     estimate = sum(
         w / total * each.noisy[level] for w, each in zip(weights, measurements, strict=True)

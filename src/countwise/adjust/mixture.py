@@ -20,7 +20,7 @@ from countwise.arrays import FloatArray, IntArray
 ROUNDS = 60
 ADDED = 1.0  # nodes, shared by all components
 FOLDS = 5
-LEAST = 1e-300
+LEAST = 1e-300  # stands for zero where a logarithm or a ratio is taken
 GOLDEN = (sqrt(5) - 1) / 2
 MOST_TAUGHT = 100_000  # nodes that weights are learned from; more change nothing
 ROWS = 1 << 14  # that are worked on at a time
@@ -57,14 +57,14 @@ Learner = Callable[[FloatArray, FloatArray], FloatArray]
 """Weights from likelihoods and how often each row occurs."""
 
 
-class Held(NamedTuple):
+class FoldWorths(NamedTuple):
     """What nodes are worth under weights learned from the other folds, a row of weights a fold."""
 
     log_likelihood: float
     weights: FloatArray
 
 
-def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> Held:
+def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> FoldWorths:
     """Log-likelihood of nodes, each under weights of the other folds."""
     folds, total, learned = folds_of(len(row)), 0.0, []
     for fold in range(FOLDS):
@@ -73,7 +73,7 @@ def held_out(likelihood: FloatArray, row: IntArray, learner: Learner) -> Held:
         learned.append(learner(likelihood, others.astype(np.float64)))
         explained = np.maximum(likelihood @ learned[-1], LEAST)
         total += float(np.log(explained)[row[mine]].sum())
-    return Held(log_likelihood=total, weights=np.array(learned))
+    return FoldWorths(log_likelihood=total, weights=np.array(learned))
 
 
 def held_moments(
@@ -113,4 +113,4 @@ def moments_in_parts(
         components(nodes[first : first + ROWS]).moments(weights)
         for first in range(0, len(nodes), ROWS)
     ]
-    return np.concatenate([each[0] for each in parts]), np.concatenate([each[1] for each in parts])
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from countwise.adjust.noise_width import Spread
+from countwise.adjust.estimators import Spread
 from countwise.arrays import FloatArray
 from countwise.kernels.segmentation import segmented_rows
 

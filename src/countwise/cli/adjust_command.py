@@ -2,24 +2,31 @@
 
 import secrets
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
+import polars as pl
 import typer
 
 from countwise.adjust.auto import adjusted
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
-from countwise.errors import TableError
+from countwise.errors import InputError, TableError
+from countwise.margins.whole import Method
+from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import ADJUSTMENTS, Plan
+from countwise.release.run import adjusted_tables
+from countwise.release.wanted import ADJUSTMENTS as CROSSED_ADJUSTMENTS
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named, refuse_contradictions
 from countwise.tables.measurements import Measurements
 from countwise.tables.noisy import read_noisy
+from countwise.tables.workload import stacked_margins
 
 EXAMPLE = (
     "Example: countwise adjust noisy.csv --by region,county --noisy n --epsilon 1 --out counts.csv"
@@ -29,7 +36,10 @@ EXAMPLE = (
 def adjust(
     table: Annotated[
         Path,
-        typer.Argument(help="Noisy counts, one row a node; level columns empty below the node."),
+        typer.Argument(
+            help="Noisy counts, one row a node, level columns empty below the node; or a release "
+            "folder of tables that cross."
+        ),
     ],
     file: Annotated[Path, typer.Option("--out", help="CSV or Parquet file to write.")],
     by: options.By = None,
@@ -62,6 +72,9 @@ def adjust(
     """Make noisy counts whole, non-negative and additive; the flags declare their noise."""
     flags = locals() | {"adjust": None if method == SIGNED else method}
     refuse_existing(file, overwrite=overwrite)
+    if table.is_dir():
+        _adjust_again(table, file, method, overwrite=overwrite, json=json)
+        return
     columns = [name.partition("@") for name in noisy or ["noisy"]]
     unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
     # Noise that was drawn elsewhere has the law that is said, or the plainest.
@@ -90,10 +103,7 @@ def adjust(
         tell("writing")
         frame = stacked(hierarchy, count=counts)
         with whole(file, overwrite=overwrite) as partial:
-            if file.suffix.lower() == ".parquet":
-                frame.write_parquet(partial)
-            else:
-                frame.write_csv(partial)
+            _write(frame, file, partial)
     key = None if tie_key is None else f"{tie_key:016x}"
     if json:
         data = {"file": str(file), "nodes": hierarchy.nodes, "method": used, "tie_key": key}
@@ -104,6 +114,39 @@ def adjust(
         out.print(f"Adjustment: {used}; {reason}.")
     if key is not None and used == "mode":
         out.print(f"Ties were broken in the random order of key {key}.")
+
+
+def _adjust_again(
+    folder: Path, file: Path, method: str | None, *, overwrite: bool, json: bool
+) -> None:
+    """The noisy tables of a release folder, made to add up anew."""
+    made = read_release(folder)
+    if not isinstance(made, CrossedRelease):
+        raise InputError(
+            f"{folder} is the release of one tree. To fix, adjust its measurements.parquet, and "
+            "declare the noise as release.json has it."
+        )
+    chosen = cast(Method, one_of(method or "auto", CROSSED_ADJUSTMENTS, what="--method"))
+    with progress(2) as tell:
+        tell("making counts add up")
+        again = adjusted_tables(made.workload, made.measurements, method=chosen)
+        tell("writing")
+        with whole(file, overwrite=overwrite) as partial:
+            _write(stacked_margins(made.workload, count=again.counts), file, partial)
+    if json:
+        data = {"file": str(file), "counts": made.size, "method": again.method}
+        print_json(data | ({"reason": again.reason} if again.reason else {}))
+        return
+    out.print(f"Adjusted counts of {made.size:,} nodes written to {file}.")
+    if again.reason:
+        out.print(f"Adjustment: {again.method}; {again.reason}.")
+
+
+def _write(frame: pl.DataFrame, file: Path, partial: Path) -> None:
+    if file.suffix.lower() == ".parquet":
+        frame.write_parquet(partial)
+    else:
+        frame.write_csv(partial)
 
 
 def _declared(hierarchy: Hierarchy, plan: Plan, values: tuple[IntArray, ...]) -> Measurements:

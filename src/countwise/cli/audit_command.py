@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import audit_release, options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.noise.audit import SCALES, audit
 from countwise.noise.laws import DiscreteGaussian, Geometric, RoundedLaplace
-from countwise.noise.numbers import one_of, written
+from countwise.noise.numbers import written
 from countwise.release.measure import SAMPLERS
 
 EXAMPLE = "Example: countwise audit noise --draws 1000000"

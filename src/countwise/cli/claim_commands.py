@@ -7,11 +7,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.errors import InputError
 from countwise.noise.laws import Geometric, Laplace
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
 from countwise.risk import number_lists
 from countwise.risk.claim_proof import BOXES, TOLERANCE, Verdict, certify, proven
 from countwise.risk.closed import CLOSED

@@ -5,15 +5,18 @@ from typing import Annotated
 
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.errors import InputError
-from countwise.noise.numbers import one_of
-from countwise.release.document import Release, read_release
+from countwise.release.crossed_release import CrossedRelease, read_release
+from countwise.release.document import Release
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.workbook import write_workbook
 from countwise.tables.crosstab import TOTAL, crosstab
+from countwise.tables.notation import margin_of
 from countwise.tables.sdmx import sdmx
+from countwise.tables.workload import Margin
 
 EXAMPLE = "Example: countwise convert release/ --to xlsx --out release.xlsx"
 FORMATS = ("wide", "sdmx", "xlsx")
@@ -28,6 +31,13 @@ def convert(
         typer.Option(
             help="wide (CSV, one column a category of the last level), sdmx (SDMX-CSV 2.0) or "
             "xlsx (Excel, the certificate as a sheet; the default for a name in .xlsx)."
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="Of tables that cross, the one to be written wide, such as county*sex (default: "
+            "the only one that is not a total of another)."
         ),
     ] = None,
     total_code: Annotated[str, typer.Option(help="Label of totals in a wide table.")] = TOTAL,
@@ -52,18 +62,43 @@ def convert(
         release = read_release(folder)
         tell("writing")
         with whole(file, overwrite=overwrite) as partial:
-            write(release, partial, to=chosen, total_code=total_code, dataflow=dataflow)
+            write(release, partial, chosen, table=table, total_code=total_code, dataflow=dataflow)
     if json:
-        print_json({"file": str(file), "format": chosen, "nodes": release.hierarchy.nodes})
+        print_json({"file": str(file), "format": chosen, "nodes": release.size})
         return
-    out.print(f"{release.hierarchy.nodes:,} counts of {folder} written to {file} ({chosen}).")
+    out.print(f"{release.size:,} counts of {folder} written to {file} ({chosen}).")
 
 
-def write(release: Release, file: Path, *, to: str, total_code: str, dataflow: str) -> None:
+def write(
+    release: Release | CrossedRelease,
+    file: Path,
+    to: str,
+    *,
+    table: str | None,
+    total_code: str,
+    dataflow: str,
+) -> None:
     """The counts of a release in one of the formats."""
+    crossed = isinstance(release, CrossedRelease)
+    if table is not None and (to != "wide" or not crossed):
+        raise InputError("--table names one of several tables that cross, to be written wide.")
     if to == "xlsx":
         write_workbook(release, file)
     elif to == "sdmx":
-        sdmx(release.hierarchy, release.table(), dataflow=dataflow).write_csv(file)
+        cells = release.workload if isinstance(release, CrossedRelease) else release.hierarchy
+        sdmx(cells, release.table(), dataflow=dataflow).write_csv(file)
+    elif isinstance(release, CrossedRelease):
+        release.drawn(_chosen(release, table), total=total_code).write_csv(file)
     else:
         crosstab(release.hierarchy, release.counts[-1], total=total_code).write_csv(file)
+
+
+def _chosen(release: CrossedRelease, table: str | None) -> Margin:
+    """The table that was asked for, or the only one there can be."""
+    workload = release.workload
+    if table is not None:
+        return workload.find(workload.name(margin_of(table, workload.names)))
+    if len(release.finest) == 1:
+        return release.finest[0]
+    names = ", ".join(map(workload.name, release.finest))
+    raise InputError(f"a wide table is one table. To fix, name it with --table: {names}.")

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large_tables import infer_large
@@ -16,7 +17,6 @@ from countwise.inference.paper_tables import infer_counts
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
-from countwise.noise.numbers import one_of
 from countwise.pages.charts import chance
 from countwise.progress import Tell
 from countwise.release.folder import refuse_existing, whole

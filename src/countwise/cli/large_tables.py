@@ -41,6 +41,13 @@ def large_source(
 
     A method that looks at all cells at once is used in memory while the table fits there.
     """
+    if plan.across:
+        if is_spark(engine):
+            raise InputError(
+                "Spark works on a table in pieces, and tables that cross are held whole. To fix, "
+                "count the records with another --engine, or release one tree with --by alone."
+            )
+        return None
     source = None
     if table is not None and plain:
         source = table_source(

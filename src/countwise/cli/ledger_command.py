@@ -38,7 +38,7 @@ def ledger_at(url: str, *, make: bool = False) -> Iterator["Ledger"]:
     import sqlalchemy as sa
 
     from countwise.ledger.ledger import Ledger
-    from countwise.ledger.storage import open_engine
+    from countwise.ledger.storage import open_engine, told
     from countwise.server.database_versions import is_current
     from countwise.server.database_versions import upgrade as bring_up_to_date
 
@@ -47,10 +47,11 @@ def ledger_at(url: str, *, make: bool = False) -> Iterator["Ledger"]:
         raise InputError(f"{parsed}: there is no such ledger.")
     engine = open_engine(url)
     try:
-        if make:
-            bring_up_to_date(engine)
-        elif not is_current(engine) or not sa.inspect(engine).has_table("ledger_entries"):
-            raise InputError(_of_another_version(engine, url))
+        with told(engine):
+            if make:
+                bring_up_to_date(engine)
+            elif not is_current(engine) or not sa.inspect(engine).has_table("ledger_entries"):
+                raise InputError(_of_another_version(engine, url))
         yield Ledger(engine)
     finally:
         engine.dispose()

@@ -13,9 +13,24 @@ from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
 from countwise.tables.files import is_text
 from countwise.tables.layouts import Layout
+from countwise.tables.notation import read_variables
 
 By = Annotated[
     str | None, typer.Option(help="Level columns from outer to inner, such as region,county,race.")
+]
+Across = Annotated[
+    str | None,
+    typer.Option(
+        help="Variables that cross that of --by: a column (sex), or a name with its levels from "
+        "coarse to fine (age: band > year), with commas between them."
+    ),
+]
+Tables = Annotated[
+    str | None,
+    typer.Option(
+        help="Tables to publish of variables that cross: county*age (with its totals), tract:race "
+        "(without). Default: every level of --by with up to two others, and the cells."
+    ),
 ]
 Epsilon = Annotated[
     str | None,
@@ -199,7 +214,7 @@ def how_read(table: Path, layout: Layout, by: Sequence[str]) -> str:
 
 def with_zeros_of(domain: Path | None, plan: Plan) -> Plan:
     """The plan with the cells that its domain file says can only be zero."""
-    found = () if domain is None else read_zeros(domain, by=plan.by)
+    found = () if domain is None else read_zeros(domain, by=plan.columns)
     return replace(plan, zeros=(*plan.zeros, *found)) if found else plan
 
 
@@ -212,6 +227,12 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     given = {name: flags[name] for name in PLAN_WORDS if flags.get(name) is not None}
     if "by" in given:
         given["by"] = names(given["by"])
+    if flags.get("across") is not None:
+        given["variables"] = {
+            name: {"levels": levels} for name, levels in read_variables(flags["across"]).items()
+        }
+    if flags.get("tables") is not None:
+        given["tables"] = flags["tables"]
     for name in {"epsilon", "rho", "split"} & set(given):
         given[name] = by_level(given[name], what=name)
     if "epsilon" in given or "rho" in given:

@@ -10,6 +10,8 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
+from countwise.cli.table_margins import make_outlook, print_outlook, print_promise
+from countwise.errors import PlanError
 from countwise.noise.numbers import written
 from countwise.release.budget import Budget, counts_in_words
 from countwise.release.certificate import exact_nodes
@@ -18,6 +20,7 @@ from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
 from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
+from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.reading import read_domain, read_public_counts
 
@@ -27,6 +30,8 @@ EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --ou
 def plan(
     cells: Annotated[Path, typer.Argument(help="Public list of cells; counts are not read.")],
     by: options.By = None,
+    across: options.Across = None,
+    tables: options.Tables = None,
     epsilon: options.Epsilon = None,
     rho: options.Rho = None,
     split: options.Split = None,
@@ -79,6 +84,11 @@ def plan(
         no_totals=no_totals,
         reading=options.make_reading(locals()),
     )
+    if asked.across:
+        _plan_crossed(
+            cells, asked, stand_in, out_file, overwrite=overwrite, json=json, no_totals=no_totals
+        )
+        return
     hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
@@ -100,9 +110,7 @@ def plan(
                 rng=np.random.default_rng(seed),
                 tell=lambda done: tell(f"simulated release {done + 1}"),
             )
-    if out_file is not None:
-        with whole(out_file, overwrite=overwrite) as partial:
-            partial.write_text(asked.to_toml(), encoding="utf-8")
+    _write(asked, out_file, overwrite=overwrite)
     if json:
         print_json(_as_data(chosen, budget, margins, even, errors))
     else:
@@ -110,6 +118,39 @@ def plan(
         _print_exact(chosen, budget, hierarchy)
         if out_file is not None:
             out.print(f"Plan written to {out_file}.")
+
+
+def _write(asked: Plan, out_file: Path | None, *, overwrite: bool) -> None:
+    if out_file is not None:
+        with whole(out_file, overwrite=overwrite) as partial:
+            partial.write_text(asked.to_toml(), encoding="utf-8")
+
+
+def _plan_crossed(
+    cells: Path,
+    asked: Plan,
+    stand_in: Path | None,
+    out_file: Path | None,
+    *,
+    overwrite: bool,
+    json: bool,
+    no_totals: bool,
+) -> None:
+    """The same for tables that cross: what each publishes, costs, and stays within."""
+    if stand_in is not None:
+        raise PlanError(
+            "--stand-in simulates releases of one tree, and these tables cross. To fix, leave it "
+            "out: the errors after least squares are known without it."
+        )
+    crossing = read_crossed_domain(cells, asked.variables, no_totals=no_totals)
+    outlook = make_outlook(asked, crossing.workload)
+    _write(asked, out_file, overwrite=overwrite)
+    if json:
+        print_json(outlook.to_dict())
+        return
+    print_outlook(outlook)
+    if out_file is not None:
+        out.print(f"Plan written to {out_file}.")
 
 
 def _as_data(
@@ -183,16 +224,7 @@ def _print(
         + ("" if errors is None else "; as adjusted, in simulated releases of the stand-in")
         + "."
     )
-    out.print(f"Noise: {chosen.mechanism}.")
-    rows_a_person = "one row" if chosen.rows == 1 else f"up to {chosen.rows} rows"
-    out.print(f"\nPrivacy loss {budget.in_words()}: {budget.sum_in_words()}")
-    if budget.warning():
-        out.print(budget.warning(), style="bold")
-    out.print(f"Neighbours: {chosen.neighbours}; a person has {rows_a_person}.")
-    if not chosen.person:
-        out.print(
-            "That is taken on trust: nothing enforces it unless records are counted with --person."
-        )
+    print_promise(chosen, budget)
     if errors is None:
         out.print("For errors after adjustment, pass public counts of a similar shape: --stand-in.")
     for above, below in pairwise(budget.levels):

@@ -1,5 +1,6 @@
 """countwise release: a confidential table becomes a folder anyone may have."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,11 +18,13 @@ from countwise.cli.charging import (
 )
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large_tables import large_source, release_large
-from countwise.cli.tabulate_command import plan_tabulation
+from countwise.cli.table_margins import print_tables
+from countwise.cli.tabulate_command import plan_domain, plan_tabulation
 from countwise.errors import PlanError, TableError
 from countwise.noise.numbers import written
 from countwise.release.budget import counts_in_words
-from countwise.release.document import MOST_CSV, Release
+from countwise.release.crossed_release import CrossedRelease
+from countwise.release.document import Release
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.folder import refuse_existing
 from countwise.release.payment import in_memory
@@ -29,14 +32,17 @@ from countwise.release.piecewise_release import Streamed
 from countwise.release.plan import Plan
 from countwise.release.plan_loss import loss_of
 from countwise.release.promise import make_promise
+from countwise.release.publication import MOST_CSV
 from countwise.release.run import release as make_release
+from countwise.tables.confidential import Confidential
 from countwise.tables.cut import PIECE
-from countwise.tables.dialect import PLAIN
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.engines import DEFAULT
 from countwise.tables.files import Rows, column_names, load
 from countwise.tables.layouts import Layout
 from countwise.tables.reading import NO_DOMAIN, read_counts
-from countwise.tables.tabulate import counted_rows, tabulate
+from countwise.tables.tabulate import counted_rows, tabulate, tabulate_across
+from countwise.tables.workload import Workload
 
 EXAMPLE = (
     "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
@@ -58,6 +64,8 @@ def release(
         ),
     ] = None,
     by: options.By = None,
+    across: options.Across = None,
+    tables: options.Tables = None,
     count: Annotated[str, typer.Option(help="Count column.")] = "count",
     domain: Annotated[
         Path | None,
@@ -130,7 +138,7 @@ def release(
         if domain is None and not cells_are_public:
             raise TableError(NO_DOMAIN)
         loader = options.make_layout(
-            layout, total_code, domain=domain, by=plan.by, no_totals=no_totals, reading=reading
+            layout, total_code, domain=domain, by=plan.columns, no_totals=no_totals, reading=reading
         )
         refuse_unreadable(table, count, domain, plan, loader)
     source = large_source(
@@ -162,23 +170,25 @@ def release(
         warn_about_rows(plan, records)
         return
     if table is None:
-        tabulation = plan_tabulation(plan, domain, no_totals=no_totals, reading=reading)
+        counted = counting(plan, domain, engine=engine, no_totals=no_totals, reading=reading)
     with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")
-            confidential = tabulate(str(records), tabulation, engine=engine)
+            confidential = counted(str(records))
         else:
             tell("reading")
             confidential = read_counts(
                 table,
                 by=plan.by,
+                across=plan.across or None,
                 count=count,
                 domain=domain,
                 cells_are_public=cells_are_public,
                 loader=loader,
                 sum_duplicates=sum_duplicates,
             )
-        refuse_infeasible(plan, confidential.hierarchy)
+        plan = plan.settled(confidential.space)
+        refuse_infeasible(plan, confidential.space)
         run.drawing()
         made = make_release(confidential, plan, tell=tell)
         made.save(folder, overwrite=overwrite, csv=csv, tell=tell, within=run.folder)
@@ -189,6 +199,19 @@ def release(
         print_summary(made, folder)
     say_charged(facts, json=json)
     warn_about_rows(plan, records)
+
+
+def counting(
+    plan: Plan, domain: Path | None, *, engine: str, no_totals: bool, reading: Reading
+) -> Callable[[str], Confidential | Confidential[Workload]]:
+    """What counts records into the cells of a plan, whose domain is read before it is paid."""
+    if not plan.across:
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals, reading=reading)
+        return lambda records: tabulate(records, tabulation, engine=engine)
+    crossing = plan_domain(plan, domain, no_totals=no_totals)
+    refuse_infeasible(plan, crossing.workload)
+    crossed = plan_tabulation(plan, domain, crossing=crossing, reading=reading)
+    return lambda records: tabulate_across(records, crossed, crossing, engine=engine)
 
 
 def refuse_both(
@@ -225,14 +248,14 @@ def refuse_unreadable(
     """What can be seen to be wrong without reading a row, before anything is charged."""
     nothing, reading = Rows(first=0, count=0), layout.reading
     if layout.kind == "long" and layout.domain is None:  # else levels may come from codes
-        load(table, plan.by, [count], rows=nothing, reading=reading)
+        load(table, plan.columns, [count], rows=nothing, reading=reading)
     else:
         column_names(table, reading)
-    how = options.how_read(table, layout, plan.by)
+    how = options.how_read(table, layout, plan.columns)
     if how:
         err.print(f"{table}: read with {how}.", markup=False)
     if domain is not None and domain.suffix.lower() != ".toml":
-        load(domain, plan.by, [], rows=nothing)
+        load(domain, plan.columns, [], rows=nothing)
 
 
 def warn_about_rows(plan: Plan, records: str | None) -> None:
@@ -261,20 +284,24 @@ def print_streamed(made: Streamed, folder: Path, facts: dict[str, Any], *, json:
         out.print("counts.csv was left out; counts.parquet has every count.")
 
 
-def print_summary(made: Release | Streamed, folder: Path) -> None:
-    """What was released, level by level, and where it is."""
-    print_table(
-        ("level", "counts", made.budget.symbol, "noise within, 95%"),
-        [
-            (each.level, counts_in_words(each), written(each.loss), within)
-            for each, within in zip(made.budget.levels, made.noise_within, strict=True)
-        ],
-    )
-    out.print(f"\nPrivacy loss {made.budget.in_words()}: {made.budget.sum_in_words()}")
+def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> None:
+    """What was released, level by level or table by table, and where it is."""
+    if isinstance(made, CrossedRelease):
+        print_tables(made.accuracy, made.budget)
+    else:
+        print_table(
+            ("level", "counts", made.budget.symbol, "noise within, 95%"),
+            [
+                (each.level, counts_in_words(each), written(each.loss), within)
+                for each, within in zip(made.budget.levels, made.noise_within, strict=True)
+            ],
+        )
+    promise = make_promise(made.plan.neighbours, made.budget)
+    out.print(f"\n{promise.spent_as} {made.budget.in_words()}: {made.budget.sum_in_words()}")
     if made.budget.warning():
         out.print(made.budget.warning(), style="bold")
     if made.reason:
         out.print(f"Adjustment: {made.method}; {made.reason}.")
     if made.budget.exact is not None:
-        out.print(make_promise(made.plan.neighbours, made.budget).sentences())
+        out.print(promise.sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")

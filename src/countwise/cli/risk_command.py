@@ -8,12 +8,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import claim_commands, options
 from countwise.cli.claim_commands import Seed, plain
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.errors import InputError
 from countwise.noise.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
 from countwise.release.folder import refuse_existing, whole
 from countwise.reports.risk_page import advice_page, mechanisms_page
 from countwise.risk import number_lists

@@ -12,9 +12,11 @@ from countwise.errors import TableError
 from countwise.ledger.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
+from countwise.tables.crossed_cells import CrossedDomain, read_crossed_domain, variables_of
 from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
+from countwise.tables.notation import Names
 from countwise.tables.tabulate import Tabulation, write_confidential_cells
 
 EXAMPLE = (
@@ -36,6 +38,7 @@ def tabulate(
         typer.Option("--out", "-o", help="Parquet or CSV file of TRUE counts; keep it secret."),
     ],
     by: options.By = None,
+    across: options.Across = None,
     domain: Annotated[
         Path | None, typer.Option(help="Public domain: a TOML file of levels, or a list of cells.")
     ] = None,
@@ -74,6 +77,10 @@ def tabulate(
         )
     with progress(3) as tell:
         tell("reading the domain")
+        crossing = None
+        if across:
+            names = variables_of(options.names(by), across)
+            crossing = _crossing(domain, names, no_totals=no_totals)
         tabulation = make_tabulation(
             domain,
             options.names(by),
@@ -82,32 +89,34 @@ def tabulate(
             outside=outside or "refuse",
             no_totals=no_totals,
             reading=Reading(separator=separator, encoding=encoding, skip=skip, sheet=sheet),
+            crossing=crossing,
         )
         tell("counting records")
         with whole(file, overwrite=overwrite) as partial:
             bound = bind(ledger, _loss(tabulation), dataset=dataset)
-            hierarchy = write_confidential_cells(
-                partial, records, tabulation, engine=engine, dataset=bound
+            space = write_confidential_cells(
+                partial, records, tabulation, crossing=crossing, engine=engine, dataset=bound
             )
             tell("writing cells")
     if json:
-        levels = [{"level": level, "nodes": nodes} for level, nodes in hierarchy.describe()]
+        levels = [{"level": level, "nodes": nodes} for level, nodes in space.describe()]
         kept = rows or 1 if person else None
         facts = {"file": str(file), "confidential": True, "levels": levels, "rows": kept}
         print_json(facts | ({} if bound is None else {"dataset": bound}))
         return
-    print_table(("level", "counts"), [(name, f"{size:,}") for name, size in hierarchy.describe()])
+    print_table(("level", "counts"), [(name, f"{size:,}") for name, size in space.describe()])
     out.print(f"\nTrue counts written to {file}: as CONFIDENTIAL as the records; never publish it.")
     if bound is not None:
         out.print(
             f"Noted in the ledger for data set {bound}: nothing was spent, because no noise was "
             "drawn. The release of this file charges it."
         )
-    words = f" --rows {rows or 1}" if person else ""
+    words = f' --across "{across}"' if across else ""
+    words += f" --rows {rows or 1}" if person else ""
     words += f" --ledger {ledger}" if bound is not None else ""
+    outer = by if across else ",".join(space.by)
     out.print(
-        f"Next: countwise release {file} --by {','.join(hierarchy.by)} --cells-are-public"
-        f"{words} --epsilon …",
+        f"Next: countwise release {file} --by {outer} --cells-are-public{words} --epsilon …",
         soft_wrap=True,
     )
 
@@ -131,18 +140,39 @@ def make_tabulation(
     outside: str,
     no_totals: bool = False,
     reading: Reading = PLAIN,
+    crossing: CrossedDomain | None = None,
 ) -> Tabulation:
-    """How records are counted, from options."""
+    """How records are counted, from options: into cells of a tree, or of variables that cross."""
     if domain is None:
         raise TableError(NO_DOMAIN)
-    found = read_domain_file(domain, by=by, no_totals=no_totals)
+    cells = (
+        read_domain_file(domain, by=by, no_totals=no_totals)
+        if crossing is None
+        else crossing.domain
+    )
     return Tabulation(
-        domain=found, person=person or None, rows=rows, outside=outside, reading=reading
+        domain=cells, person=person or None, rows=rows, outside=outside, reading=reading
     )
 
 
+def plan_domain(plan: Plan, domain: Path | None, *, no_totals: bool = False) -> CrossedDomain:
+    """The cells that the records of a plan with several variables are counted into."""
+    return _crossing(domain, plan.variables, no_totals=no_totals)
+
+
+def _crossing(domain: Path | None, names: Names, *, no_totals: bool) -> CrossedDomain:
+    if domain is None:
+        raise TableError(NO_DOMAIN)
+    return read_crossed_domain(domain, names, no_totals=no_totals)
+
+
 def plan_tabulation(
-    plan: Plan, domain: Path | None, *, no_totals: bool = False, reading: Reading = PLAIN
+    plan: Plan,
+    domain: Path | None,
+    *,
+    crossing: CrossedDomain | None = None,
+    no_totals: bool = False,
+    reading: Reading = PLAIN,
 ) -> Tabulation:
     """How the records of a plan are counted."""
     return make_tabulation(
@@ -153,4 +183,5 @@ def plan_tabulation(
         outside=plan.outside,
         no_totals=no_totals,
         reading=reading,
+        crossing=crossing,
     )

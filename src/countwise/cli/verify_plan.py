@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.verify_options import (
@@ -23,7 +24,7 @@ from countwise.cli.verify_options import (
     whole_numbers,
 )
 from countwise.errors import InputError
-from countwise.noise.numbers import one_of, written
+from countwise.noise.numbers import written
 from countwise.verification.border import SYMMETRIC, stated_border
 from countwise.verification.outcome_noise import MECHANISMS
 from countwise.verification.planner import (
@@ -201,15 +202,15 @@ def _requests(
             Question(
                 model=model,
                 claim=claim,
-                epsilon=each.epsilon,
-                partitions=each.partitions,
+                epsilon=setting.epsilon,
+                partitions=setting.partitions,
                 family=family,
-                mechanism=each.mechanism,
+                mechanism=setting.mechanism,
                 alpha=numbers(alpha, what="alpha"),
             ),
-            border=borders[each.partitions],
+            border=borders[setting.partitions],
         )
-        for each in settings
+        for setting in settings
     ]
 
 

@@ -76,7 +76,7 @@ class Answered:
 def read(kind: type[Result], data: Any, **known: Any) -> Result:
     """A result from the server's JSON; fields that only a later server has are passed over."""
     try:
-        wanted = [each.name for each in fields(kind) if each.name not in known]  # type: ignore[arg-type]
+        wanted = [field.name for field in fields(kind) if field.name not in known]  # type: ignore[arg-type]
         return kind(**{name: data[name] for name in wanted}, **known)
     except (KeyError, TypeError):
         raise RefusedError(

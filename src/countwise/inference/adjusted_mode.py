@@ -22,7 +22,7 @@ FAR = 5.0  # standard deviations within which a count of a parent is given its b
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Best:
+class BestChildren:
     """The children of a parent at their best: log weight and row of children by count from low."""
 
     low: int
@@ -35,7 +35,7 @@ def tree_mode(solved: Solved, *, tell: Tell = silent) -> tuple[IntArray, ...]:
     hierarchy = solved.hierarchy
     depth = len(hierarchy.offsets)
     below = solved.ties.own(depth, 0, hierarchy.cells)
-    found: list[list[Best]] = []
+    found: list[list[BestChildren]] = []
     for level in reversed(range(depth)):
         tell(f"the best children of each {hierarchy.levels[level]}")
         marginals = [joined(list(solved.marginals(each))) for each in (level, level + 1)]
@@ -72,7 +72,7 @@ def _family(
     children: Laws,
     marginals: Laws,
     above: tuple[int, FloatArray],
-) -> Best:
+) -> BestChildren:
     """The best children of a parent for each count that it can have."""
     own = solved.couplings[0] if level == 0 else solved.ties.own(level, parent, parent + 1)
     joint = joint_of(solved.ties, level, parent, children, own.one(0))
@@ -90,7 +90,7 @@ def _family(
     return _best(*climbed(joint, starts, free=False))
 
 
-def _best(rows: IntArray, logs: FloatArray) -> Best:
+def _best(rows: IntArray, logs: FloatArray) -> BestChildren:
     """The best of the rows with each sum."""
     sums = rows.sum(axis=1)
     order = np.lexsort((-logs, sums))
@@ -99,7 +99,7 @@ def _best(rows: IntArray, logs: FloatArray) -> Best:
     span = int(totals[-1] - totals[0]) + 1
     whole, places = np.full(span, -np.inf), np.zeros(span, np.int64)
     whole[totals - totals[0]], places[totals - totals[0]] = logs[best], best
-    return Best(low=int(totals[0]), logs=whole, rows=rows[places])
+    return BestChildren(low=int(totals[0]), logs=whole, rows=rows[places])
 
 
 def _near(low: int, law: FloatArray) -> IntArray:

@@ -13,14 +13,11 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import CountwiseError, InputError
 from countwise.inference.local_search import JointLaw, climbed, middles
-from countwise.kernels.combination_weights import combination_logs
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.step_mixture import Steps
 from countwise.sumproduct.tree import Solved, Ties
-from countwise.withheld.packed_pairs import Paired
 
 MOST = 200  # siblings beyond which no combination has a probability worth listing
-BATCH = 4_096
 NEAR = float(np.exp(-14.0))  # counts less probable than this are tried when they are needed
 LEAST = 1e-30  # and these never
 ROUNDING = 1e-6  # of probabilities that are added up
@@ -65,18 +62,7 @@ class Siblings:
 
     def logs(self, rows: IntArray) -> FloatArray:
         """log of the weight of each row of counts."""
-        if isinstance(self.steps, Paired):
-            paired = self.steps
-            batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
-            return np.concatenate(
-                [paired.logs(self.weights, each, self.low, self.coupling) for each in batches]
-            )
-        found = combination_logs(rows, self.weights, self.steps.layout)
-        at = rows.sum(axis=1) - self.low
-        inside = (at >= 0) & (at < len(self.coupling))
-        with np.errstate(divide="ignore"):
-            tied = np.log(np.where(inside, self.coupling[np.where(inside, at, 0)], 0.0))
-        return np.asarray(found + tied)
+        return self.steps.logs(self.weights, rows, self.low, self.coupling)
 
 
 def joint_of(
@@ -176,7 +162,7 @@ def _climb(joint: JointLaw, start: IntArray, count: int) -> IntArray:
     while heap and not _done(settled, heap[0][0], count):
         loss, _, row = heapq.heappop(heap)
         settled.append((loss, row))
-        fresh = [each for each in _neighbours(row) if each.tobytes() not in seen]
+        fresh = [neighbour for neighbour in _neighbours(row) if neighbour.tobytes() not in seen]
         if not fresh:
             continue
         seen.update(each.tobytes() for each in fresh)

@@ -10,7 +10,6 @@ from countwise.errors import InputError
 from countwise.inference.node_names import find, level_names
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.adjusted_counts import AdjustedTies
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,12 +53,11 @@ def draw(
     hierarchy, levels = solved.hierarchy, _top(solved, count, rng)
     last = len(hierarchy.offsets) if deepest is None else max(deepest, len(levels) - 1)
     for level in range(len(levels) - 1, last):
-        offsets = hierarchy.offsets[level]
         below = np.empty((count, hierarchy.sizes[level + 1]), np.int64)
         for parent in range(hierarchy.sizes[level]):
             children = solved.children(level, parent, parent + 1)
             steps = solved.ties.steps(level, parent, children)
-            here = slice(int(offsets[parent]), int(offsets[parent + 1]))
+            here = hierarchy.children(level, parent)
             below[:, here] = steps.split(children, levels[-1][:, parent], rng)
         levels.append(below)
     return Draws(hierarchy=hierarchy, levels=tuple(levels))
@@ -67,11 +65,10 @@ def draw(
 
 def _top(solved: Solved, count: int, rng: np.random.Generator) -> list[IntArray]:
     """Draws of the root, with those of its children where they are drawn together."""
-    if isinstance(solved.ties, AdjustedTies):
-        known, children = solved.couplings[0].one(0), solved.children(0, 0, 1)
-        rows = solved.ties.top_draws(children, *known, count, rng)
-        if rows is not None:
-            return [rows.sum(axis=1, keepdims=True), rows]
+    known, children = solved.couplings[0].one(0), solved.children(0, 0, 1)
+    rows = solved.ties.top_draws(children, *known, count, rng)
+    if rows is not None:
+        return [rows.sum(axis=1, keepdims=True), rows]
     low, law = solved.root.one(0)
     root = low + rng.choice(len(law), count, p=law / law.sum())
     return [np.asarray(root[:, None], np.int64)]

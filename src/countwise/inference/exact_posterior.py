@@ -22,7 +22,6 @@ from countwise.inference.statement_probabilities import (
 )
 from countwise.inference.statements import parse, parse_linear
 from countwise.progress import Tell, silent
-from countwise.sumproduct.measured_nodes import Measured
 from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
@@ -31,7 +30,7 @@ DRAWS = 20_000  # for what has to be estimated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Computed(Posterior):
+class ExactPosterior(Posterior):
     """As `Posterior`, from solved messages; only statements across families need draws."""
 
     solved: Solved
@@ -44,10 +43,9 @@ class Computed(Posterior):
     def _law(self, level: int, place: int) -> tuple[int, FloatArray]:
         if level == 0:
             return self.solved.root.one(0)
-        offsets = self.hierarchy.offsets[level - 1]
-        parent = int(np.searchsorted(offsets, place, side="right")) - 1
+        parent = self.hierarchy.parent(level, place)
         family = self.solved.family(level - 1, parent, parent + 1)
-        return family.marginals.one(place - int(offsets[parent]))
+        return family.marginals.one(place - self.hierarchy.children(level - 1, parent).start)
 
     def summaries(
         self, level: int, *, probability: float = 0.95, interval: str = "highest"
@@ -113,6 +111,6 @@ class Computed(Posterior):
         Exact from published noisy counts, and from adjusted counts where the children of every
         parent have few combinations; elsewhere the best that a search finds.
         """
-        if isinstance(self.solved.ties, Measured):
+        if self.solved.ties.additive:
             return joint_mode(self.solved)
         return tree_mode(self.solved, tell=tell)

@@ -12,15 +12,14 @@ from fractions import Fraction
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.inference.node_pairs import joint_law
+from countwise.inference.node_pairs import MOST_PAIRS, joint_law
 from countwise.inference.sibling_sums import NOTHING, Sum, step_laws
 from countwise.inference.statements import Linear
 from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 
-MOST_PAIRS = 2e8
-MOST_PIECES = 3e5
-MOST_VALUES = 2e7
+MOST_PIECES = 3e5  # children times steps, each taken by itself in Python
+MOST_VALUES = 2e7  # values of a sum of multiples: 160 MB
 
 
 def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
@@ -63,8 +62,7 @@ def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | N
     homes = set()
     for level, node in nodes:
         if level == deepest:
-            offsets = hierarchy.offsets[level - 1]
-            homes.add(int(np.searchsorted(offsets, node, side="right")) - 1)
+            homes.add(hierarchy.parent(level, node))
         elif level < deepest - 1:
             return None
         else:
@@ -72,9 +70,11 @@ def _home(solved: Solved, linear: Linear) -> tuple[int, int, list[Fraction]] | N
     if len(homes) != 1:
         return None
     parent = homes.pop()
-    start, stop = hierarchy.offsets[deepest - 1][parent : parent + 2].tolist()
+    below = hierarchy.children(deepest - 1, parent)
     whole = linear.terms.get((deepest - 1, parent), Fraction(0))
-    multiples = [linear.terms.get((deepest, n), Fraction(0)) + whole for n in range(start, stop)]
+    multiples = [
+        linear.terms.get((deepest, n), Fraction(0)) + whole for n in range(below.start, below.stop)
+    ]
     return deepest - 1, parent, multiples
 
 
@@ -142,16 +142,16 @@ def _pairs(
     """The values of c·y + d·z, and the joint weight of every pair y, z."""
     (y_low, y_law, _), (z_low, z_law, _) = step[0], (step[1] if len(multiples) > 1 else NOTHING)
     r_low, r_law, _ = step[-1]
-    told = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
-    told_low = coupling[0] - r_low - (len(r_law) - 1)
+    allowed = np.correlate(coupling[1], r_law, mode="full")  # of Y + Z, what the rest allows
+    allowed_low = coupling[0] - r_low - (len(r_law) - 1)
     some_y, some_z = np.flatnonzero(y_law), np.flatnonzero(z_law)
     y, z = y_low + some_y[:, None], z_low + some_z
-    at = y + z - told_low
-    inside = (at >= 0) & (at < len(told))
+    at = y + z - allowed_low
+    inside = (at >= 0) & (at < len(allowed))
     mass = (
         y_law[some_y, None]
         * z_law[some_z]
-        * np.where(inside, told[np.clip(at, 0, len(told) - 1)], 0.0)
+        * np.where(inside, allowed[np.clip(at, 0, len(allowed) - 1)], 0.0)
     )
     c, d = multiples[0], multiples[1] if len(multiples) > 1 else 0
     if len(multiples) == 1:

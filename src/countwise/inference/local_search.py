@@ -9,7 +9,7 @@ from countwise.sumproduct.count_laws import Laws
 
 ALL_PAIRS = 8  # children between which all moves of a unit are tried
 MOVES = 6  # of more children, the best few to gain a unit and the best few to lose one
-BETTER = 1e-11
+BETTER = 1e-11  # in a log weight; less is rounding
 
 
 class JointLaw(Protocol):

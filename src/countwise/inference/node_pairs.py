@@ -12,9 +12,8 @@ import numpy as np
 from countwise.arrays import FloatArray
 from countwise.inference.sibling_sums import Sum, step_laws
 from countwise.sumproduct.tree import Solved
-from countwise.withheld.packed_pairs import Paired
 
-MOST_PAIRS = 2e8
+MOST_PAIRS = 2e8  # entries of a table of two counts: 1.6 GB of doubles
 
 Node = tuple[int, int]
 
@@ -68,9 +67,7 @@ def path(solved: Solved, node: Node) -> list[Node]:
     """The nodes from the root to this one."""
     found = [node]
     for level in range(node[0], 0, -1):
-        offsets = solved.hierarchy.offsets[level - 1]
-        above = int(np.searchsorted(offsets, found[-1][1], side="right")) - 1
-        found.append((level - 1, above))
+        found.append((level - 1, solved.hierarchy.parent(level, found[-1][1])))
     return found[::-1]
 
 
@@ -103,7 +100,7 @@ def given_parent(
 
     Rows of counts that the parent can not have are zero.
     """
-    place = child[1] - int(solved.hierarchy.offsets[parent[0]][parent[1]])
+    place = child[1] - solved.hierarchy.children(*parent).start
     laws = _laws(solved, parent, [place])
     if laws is None:
         return None
@@ -115,16 +112,16 @@ def given_parent(
     for share, ((first, law, _), (rest_low, rest, _)) in zip(_shares(laws), laws, strict=True):
         at = t - x - rest_low
         inside = (at >= 0) & (at < len(rest))
-        told = np.where(inside, rest[np.where(inside, at, 0)], 0.0)
+        others = np.where(inside, rest[np.where(inside, at, 0)], 0.0)
         table[:, first - lowest : first - lowest + len(law)] += (
-            share * law * told[:, first - lowest : first - lowest + len(law)]
+            share * law * others[:, first - lowest : first - lowest + len(law)]
         )
     sums = table.sum(axis=1, keepdims=True)
     return lowest, np.divide(table, sums, out=np.zeros_like(table), where=sums > 0.0)
 
 
 def _of_siblings(solved: Solved, parent: Node, first: Node, second: Node) -> PairLaw | None:
-    base = int(solved.hierarchy.offsets[parent[0]][parent[1]])
+    base = solved.hierarchy.children(*parent).start
     laws = _laws(solved, parent, [first[1] - base, second[1] - base])
     if laws is None:
         return None
@@ -134,15 +131,15 @@ def _of_siblings(solved: Solved, parent: Node, first: Node, second: Node) -> Pai
     coupled_low, coupling = solved.couplings[parent[0]].one(parent[1])
     table = np.zeros((rows, columns))
     for share, (one, other, rest) in zip(_shares(laws), laws, strict=True):
-        told = np.correlate(coupling, rest[1], mode="full")
-        told_low = coupled_low - rest[0] - (len(rest[1]) - 1)
+        allowed = np.correlate(coupling, rest[1], mode="full")
+        allowed_low = coupled_low - rest[0] - (len(rest[1]) - 1)
         at = (one[0] + np.arange(len(one[1])))[:, None] + other[0] + np.arange(len(other[1]))
-        at = at - told_low
-        inside = (at >= 0) & (at < len(told))
-        met = np.where(inside, told[np.where(inside, at, 0)], 0.0)
+        at = at - allowed_low
+        inside = (at >= 0) & (at < len(allowed))
+        known = np.where(inside, allowed[np.where(inside, at, 0)], 0.0)
         here = slice(one[0] - row_low, one[0] - row_low + len(one[1]))
         there = slice(other[0] - low, other[0] - low + len(other[1]))
-        table[here, there] += share * one[1][:, None] * other[1] * met
+        table[here, there] += share * one[1][:, None] * other[1] * known
     return PairLaw(lows=(row_low, low), chances=np.maximum(table, 0.0) / table.sum())
 
 
@@ -150,7 +147,7 @@ def _laws(solved: Solved, parent: Node, places: list[int]) -> list[list[Sum]] | 
     """For each step, the law of each of some children and of the sum of the others."""
     children = solved.children(parent[0], parent[1], parent[1] + 1)
     steps = solved.ties.steps(*parent, children)
-    if isinstance(steps, Paired):
+    if not steps.separable:
         return None
     rest = np.setdiff1d(np.arange(children.nodes), places)
     return step_laws(steps, children, [*(np.array([place]) for place in places), rest])

@@ -6,16 +6,17 @@ import numpy as np
 import polars as pl
 
 from countwise.arrays import IntArray, frozen
+from countwise.choices import one_of
 from countwise.errors import InputError, ReleaseError
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import infer_published
 from countwise.noise.laws import LAWS
-from countwise.noise.numbers import Number, exact, one_of
+from countwise.noise.numbers import Number, exact
 from countwise.progress import Tell, silent
 from countwise.sumproduct.node_noise import mixed_noise, same_noise
 from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy, build
-from countwise.withheld.counts_only import ADJUSTMENTS, Published
+from countwise.withheld.counts_only import ADJUSTMENTS, CountsOnly
 
 
 def infer_counts(
@@ -55,7 +56,7 @@ def infer_counts(
     else:
         parts = mixed_noise([kind(scale=1 / exact(epsilon[i])) for i in order])
     root = kind(scale=1 / exact(total_epsilon, what="total epsilon"))
-    published = Published(
+    published = CountsOnly(
         hierarchy=hierarchy,
         counts=(frozen(np.array([k.sum()])), k),
         order=(np.zeros(1, np.int64), frozen(np.asarray(rank, np.int64)[order])),

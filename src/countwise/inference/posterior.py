@@ -34,7 +34,7 @@ class Node(Law):
 class Posterior:
     """What a release says about the true counts; `route` and `prior` say how it was found.
 
-    `Computed` knows it exactly, `Sampled` by draws.
+    `ExactPosterior` knows it exactly, `SampledPosterior` by draws.
     """
 
     released: tuple[IntArray, ...] | None

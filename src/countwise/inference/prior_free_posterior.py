@@ -16,7 +16,7 @@ from countwise.inference.statement_probabilities import Probability, holds
 from countwise.inference.statements import Linear, parse, parse_linear
 from countwise.progress import Tell, silent
 from countwise.sumproduct.families import EDGE
-from countwise.sumproduct.measured_nodes import Measured
+from countwise.sumproduct.measured_nodes import MeasuredTies
 from countwise.sumproduct.prior_free_laws import FreeLaws
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.summaries import Law, Summaries, check_interval
@@ -28,14 +28,14 @@ MOST_PLACES = 2e7  # that a multiple of a count can be at
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PriorFree(Posterior):
+class PriorFreePosterior(Posterior):
     """As `Posterior`: one count, or two, without a prior; more of them by `joint`.
 
     Of two counts both are taken as 0 or more, and every other one as any whole number.
     """
 
     free: FreeLaws
-    signed: Measured
+    signed: MeasuredTies
     joint_belief: Prior
     make_joint: Callable[[Prior], Posterior]
 

@@ -8,12 +8,12 @@ import numpy as np
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray, frozen
+from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.inference.exact_posterior import Computed
+from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
-from countwise.inference.prior_free_posterior import PriorFree
+from countwise.inference.prior_free_posterior import PriorFreePosterior
 from countwise.inference.sampled_posterior import sample
-from countwise.noise.numbers import one_of
 from countwise.progress import Tell, silent
 from countwise.release.document import Release, check_counts, read_release
 from countwise.sumproduct.measured_nodes import seen_by
@@ -23,12 +23,12 @@ from countwise.sumproduct.priors import NestedCompositions, Prior, Uniform, read
 from countwise.sumproduct.tree import Solved, Ties, solve
 from countwise.tables.measurements import Measurements
 from countwise.withheld.counts_only import (
-    Published,
+    CountsOnly,
     exact_route,
     making,
     takes_minutes,
 )
-from countwise.withheld.release_models import Known
+from countwise.withheld.release_models import PublishedNoise
 
 SOURCES = ("sharpest", "measurements", "counts")
 PUBLISHED = "published"
@@ -91,7 +91,7 @@ def infer(
         frozen(np.asarray(ranks(hierarchy, level, release.tie_key).argsort().argsort(), np.int64))
         for level in range(len(hierarchy.sizes))
     )
-    published = Published(
+    published = CountsOnly(
         hierarchy=hierarchy,
         counts=release.counts,
         order=order,
@@ -120,7 +120,7 @@ def infer_measurements(
         noise = node_noise(measurements[0])
         exact = measurements[0].exact is not None
         start = LeastSquares(tie_key=0)(measurements)[-1] if exact else None
-        known = Known(noisy=measurements[0].noisy, noise=noise)
+        known = PublishedNoise(noisy=measurements[0].noisy, noise=noise)
         route = "published noisy counts, Gibbs sampler"
         belief = _with_prior(prior, NestedCompositions())
         return sample(
@@ -150,7 +150,7 @@ def _prior_free(
     """Every count by itself without a prior; what is asked of many together with one."""
     free = free_laws(measurements, tell=tell)
     how = free.how
-    return PriorFree(
+    return PriorFreePosterior(
         released=released,
         route=f"published noisy counts, {how}",
         prior=belief.words(),
@@ -164,7 +164,7 @@ def _prior_free(
 
 
 def infer_published(
-    published: Published,
+    published: CountsOnly,
     *,
     prior: Prior | str = NONE,
     method: str = "auto",
@@ -204,7 +204,9 @@ def _posterior(
 ) -> Posterior:
     cells = ties.hierarchy.cells
     solved = solve(ties, log_total=lambda t: prior.log_total(t, cells), tell=tell)
-    return Computed(solved=solved, released=released, route=route, prior=_words(prior, solved))
+    return ExactPosterior(
+        solved=solved, released=released, route=route, prior=_words(prior, solved)
+    )
 
 
 def _words(prior: Prior, solved: Solved) -> str:

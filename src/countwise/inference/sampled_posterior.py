@@ -15,6 +15,7 @@ from countwise.inference.node_names import find
 from countwise.inference.posterior import Posterior
 from countwise.inference.statement_probabilities import Probability, estimate, evaluated, judged
 from countwise.inference.statements import parse, parse_linear
+from countwise.negligible import SAMPLED
 from countwise.progress import Tell, silent
 from countwise.sumproduct.count_laws import Laws, joined
 from countwise.sumproduct.node_noise import Noise, reach
@@ -23,12 +24,12 @@ from countwise.sumproduct.summaries import Law, Summaries, summarise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.gibbs import Chains, Making, run
 
-CHAINS, SWEEPS, WARMUP = 64, 1_000, 300
+CHAINS, SWEEPS, WARMUP = 64, 1_000, 300  # a probability is then within 0.002 where sweeps mix
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sampled(Posterior):
+class SampledPosterior(Posterior):
     """As `Posterior`, from chains; errors count effective draws."""
 
     chains: Chains
@@ -81,7 +82,7 @@ class Sampled(Posterior):
     def draws(self, count: int, *, rng: np.random.Generator) -> Draws:
         """Joint draws, taken from those of the chains."""
         rows = rng.choice(len(self.all_draws), count, replace=count > len(self.all_draws))
-        levels = tuple(each[rows] for each in self.all_draws.levels)
+        levels = tuple(level[rows] for level in self.all_draws.levels)
         return Draws(hierarchy=self.hierarchy, levels=levels)
 
     def law(self, expression: str, *, rng: np.random.Generator | None = None) -> Law:
@@ -106,8 +107,8 @@ class Sampled(Posterior):
         level, node = find(self.hierarchy, parent)
         if level == len(self.hierarchy.offsets):
             raise InputError("a cell has no children. To fix, name a parent.")
-        start, stop = self.hierarchy.offsets[level][node : node + 2].tolist()
-        return most_frequent(self.all_draws.levels[level + 1][:, start:stop], count, self.effective)
+        rows = self.all_draws.levels[level + 1][:, self.hierarchy.children(level, node)]
+        return most_frequent(rows, count, self.effective)
 
     def joint_mode(self, *, tell: Tell = silent) -> tuple[IntArray, ...]:
         """The most frequent combination of all cells."""
@@ -133,14 +134,14 @@ def sample(
     cells: IntArray | None = None,
     rng: np.random.Generator | None,
     tell: Tell,
-) -> Sampled:
+) -> SampledPosterior:
     """The posterior by the Gibbs sampler."""
     if rng is None:
         raise InputError(
             "this release needs draws of a sampler. To fix, give rng=numpy.random.default_rng()."
         )
     tell("sampling")
-    widest = 2 * max(reach(law, 30.0) for each in noise for law in each.laws) + 1
+    widest = 2 * max(reach(law, SAMPLED) for each in noise for law in each.laws) + 1
     chains = run(
         hierarchy,
         noise,
@@ -152,4 +153,4 @@ def sample(
         rng=rng,
         cells=cells,
     )
-    return Sampled(chains=chains, released=released, route=route, prior=prior.words())
+    return SampledPosterior(chains=chains, released=released, route=route, prior=prior.words())

@@ -58,9 +58,8 @@ def judged(said: Statement, draws: Draws) -> BoolArray:
     if level == 0:
         rank = np.ones(len(draws))
     else:
-        offsets = draws.hierarchy.offsets[level - 1]
-        parent = int(np.searchsorted(offsets, node, side="right")) - 1
-        siblings = draws.levels[level][:, offsets[parent] : offsets[parent + 1]]
+        parent = draws.hierarchy.parent(level, node)
+        siblings = draws.levels[level][:, draws.hierarchy.children(level - 1, parent)]
         rank = 1 + (siblings > draws.levels[level][:, [node]]).sum(axis=1)
     return holds(said.relation, rank, float(said.linear.constant))
 

@@ -70,7 +70,15 @@ class Statement:
 
 
 def parse(text: str, hierarchy: Hierarchy) -> Statement:
-    """The statement in a text, its nodes found in a hierarchy."""
+    """The statement in a text, its nodes found in a hierarchy.
+
+    >>> import polars as pl
+    >>> from countwise.tables.hierarchy import build
+    >>> hierarchy, _ = build(pl.DataFrame({"region": ["North", "South"]}))
+    >>> found = parse("North > South", hierarchy)
+    >>> found.relation, [str(value) for value in found.linear.terms.values()]
+    ('>', ['1', '-1'])
+    """
     reader = _Reader(text, hierarchy)
     return reader.fitting(reader.statement())
 

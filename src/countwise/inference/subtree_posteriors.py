@@ -16,18 +16,19 @@ import pyarrow.parquet as pq
 
 from countwise.errors import InputError
 from countwise.inference.posterior import in_brief
+from countwise.negligible import WINDOW
 from countwise.noise.laws import IntegerLaw
 from countwise.progress import Report, unheard
-from countwise.release.execution import Named, Runner, in_threads
+from countwise.release.execution import Runner, StageRunner, in_threads
 from countwise.release.large_release import LargeRelease, PublishedPiece
 from countwise.sumproduct.count_laws import Laws, joined
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.implied_bounds import BOUNDLESS
-from countwise.sumproduct.measured_nodes import DEPTH, Measured, measured
+from countwise.sumproduct.measured_nodes import MeasuredTies, measured
 from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.prior_free_laws import cut
 from countwise.sumproduct.priors import Prior, Uniform
-from countwise.sumproduct.pruned_tree import Grafted, TooNarrowError, packed, unpacked
+from countwise.sumproduct.pruned_tree import PrunedTies, TooNarrowError, packed, unpacked
 from countwise.sumproduct.summaries import check_interval, summarise
 from countwise.sumproduct.tree import (
     WIDENINGS,
@@ -54,11 +55,11 @@ class PieceWork:
     interval: str
     round: int = 0
 
-    def _ties(self, i: int, piece: PublishedPiece) -> Measured:
+    def _ties(self, i: int, piece: PublishedPiece) -> MeasuredTies:
         """What ties a piece together, in windows as wide as earlier rounds found they must be."""
         depth, hierarchy = self.release.cut.depth, piece.hierarchy
         seen = _seen(self.release.laws, piece, hierarchy)
-        depths = [np.full(n, DEPTH) for n in hierarchy.sizes]
+        depths = [np.full(n, WINDOW) for n in hierarchy.sizes]
         rounds = (self.folder / _depths_name(i, r) for r in range(self.round, 0, -1))
         found = next((path for path in rounds if path.exists()), None)
         if found is not None:
@@ -72,7 +73,7 @@ class PieceWork:
         ups, _ = self._ups(self._ties(i, self.release.piece(i)))
         return packed(ups[self.release.cut.depth])
 
-    def _ups(self, ties: Measured) -> tuple[list[Laws], list[Laws]]:
+    def _ups(self, ties: MeasuredTies) -> tuple[list[Laws], list[Laws]]:
         depth, last = self.release.cut.depth, len(ties.hierarchy.offsets)
         owns = [NOTHING] * depth
         owns += [ties.own(d, 0, ties.hierarchy.sizes[d]) for d in range(depth, last)]
@@ -139,10 +140,10 @@ class PieceWork:
 
 def _seen(
     laws: Sequence[IntegerLaw], piece: PublishedPiece, hierarchy: Hierarchy
-) -> list[list[Seen]]:
+) -> list[list[Evidence]]:
     """The noisy counts of the levels that a piece has; nothing of the others."""
     return [
-        [Seen(noise=same_noise(laws[level], size), values=piece.noisy[level])]
+        [Evidence(noise=same_noise(laws[level], size), values=piece.noisy[level])]
         if level in piece.noisy
         else []
         for level, size in enumerate(hierarchy.sizes)
@@ -168,13 +169,13 @@ def infer_by_pieces(
     work = PieceWork(
         release=release,
         prior=prior,
-        reach=DEPTH,
+        reach=WINDOW,
         folder=folder,
         probability=probability,
         interval=interval,
     )
-    up = Named(runner=runner, stage="passing messages up", report=report)
-    down = Named(runner=runner, stage="passing messages down", report=report)
+    up = StageRunner(runner=runner, stage="passing messages up", report=report)
+    down = StageRunner(runner=runner, stage="passing messages down", report=report)
     parts = up(work.up, len(release.cut))
     for _ in range(WIDENINGS):
         try:
@@ -211,11 +212,11 @@ class _Some:
 def _solve_top(work: PieceWork, leaves: Laws) -> Solved:
     release, cells = work.release, work.release.sizes[-1]
     seen = _seen(release.laws, release.top, release.cut.top)
-    depths = [np.full(n, DEPTH) for n in release.cut.top.sizes]
+    depths = [np.full(n, WINDOW) for n in release.cut.top.sizes]
     depths[-1] = np.full(release.cut.top.sizes[-1], work.reach)
     prior = work.prior if work.prior.nested or work.prior.lower is None else Uniform()
     top = measured(release.cut.top, seen, prior, depths=depths)
-    ties = Grafted(top=top, leaves=leaves)
+    ties = PrunedTies(top=top, leaves=leaves)
     return solve(ties, log_total=lambda t: work.prior.log_total(t, cells))
 
 

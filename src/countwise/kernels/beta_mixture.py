@@ -11,8 +11,8 @@ from countwise.arrays import FloatArray
 from countwise.kernels.compilation import compiled_like_numpy
 from countwise.kernels.urns import category, convolve, elevate
 
-TINY = 1e-300
-GRID = 32
+TINY = 1e-300  # stands for zero in a denominator
+GRID = 32  # steps over eight standard deviations, in one of which the mode is
 EDGE = 1e-12  # how near the ends densities are compared, as one may be infinite there
 # Places in a summary.
 MODE, MEDIAN, LOWER, UPPER, ABOVE_HALF, MEAN, DEVIATION = 0, 1, 2, 3, 4, 5, 6

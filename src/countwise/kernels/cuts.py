@@ -196,14 +196,3 @@ def show(
             changes[0, made], changes[1, made], changes[2, made] = s, low, high
             made += 1
     return made
-
-
-def windows(cuts: Cuts, size: int) -> tuple[IntArray, IntArray]:
-    """Lower and upper ends as matrices, one row a cut, one column a component."""
-    ends = np.zeros((2, cuts.values.size, size), np.int64)
-    current = np.zeros((2, size), np.int64)
-    for c in range(cuts.values.size):
-        here = slice(cuts.bounds[c], cuts.bounds[c + 1])
-        current[:, cuts.changed[here]] = cuts.lows[here], cuts.highs[here]
-        ends[:, c] = current
-    return ends[0], ends[1]

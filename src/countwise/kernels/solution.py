@@ -35,7 +35,7 @@ def sweep(
     tilted: Tilted,
     tail: float,
     downward: bool,
-    told: FloatArray,
+    messages: FloatArray,
     scales: FloatArray,
     sums: FloatArray,
     step_logs: FloatArray,
@@ -45,7 +45,7 @@ def sweep(
     product = np.empty(sums.size)
     scale, bounds = -np.inf, np.full(step_logs.size, -np.inf)
     for step in range(step_logs.size):
-        advance(tree, tilted, step, active, told, scales, tail)
+        advance(tree, tilted, step, active, messages, scales, tail)
         message = np.empty(tree.lengths[0])
         bound = meet(tree, tilted.problem, product, message)
         mass = product.sum()
@@ -59,7 +59,7 @@ def sweep(
     for p in range(active.size - 1):
         push(tree, p, tail)
     for q in active:
-        take(tree, tilted.problem, q, told, scales)
+        take(tree, tilted.problem, q, messages, scales)
     return log_sum(bounds)
 
 
@@ -181,9 +181,9 @@ def solve(
     while len(waiting) > 0:
         first, last = waiting.pop()
         part, pieces = portion(problem, first, last)
-        own, told = np.empty(part.weights.size), np.empty(part.weights.size)
+        own, partial = np.empty(part.weights.size), np.empty(part.weights.size)
         law, own_logs = np.empty(sums.size), np.empty(last - first)
-        logs, bound = solve_alike(part, downward, TAIL, own, told, law, own_logs)
+        logs, bound = solve_alike(part, downward, TAIL, own, partial, law, own_logs)
         known = max(known, logs)
         if bound + slack > known:
             if last - first > 1:
@@ -191,7 +191,7 @@ def solve(
                 waiting.append((middle, last))
                 waiting.append((first, middle))
                 continue
-            logs, bound = solve_alike(part, downward, 0.0, own, told, law, own_logs)
+            logs, bound = solve_alike(part, downward, 0.0, own, partial, law, own_logs)
             known = max(known, logs)
         step_logs[first:last] = own_logs
         if logs == -np.inf:
@@ -206,7 +206,7 @@ def solve(
             here = slice(part.offsets[i], part.offsets[i + 1])
             there = slice(problem.offsets[pieces[i]], problem.offsets[pieces[i] + 1])
             marginals[there] += own[here] * share
-            messages[there] += told[here] * share
+            messages[there] += partial[here] * share
         total = after
     return total
 
@@ -221,7 +221,7 @@ def solve_whole(
     sums: FloatArray,
     step_logs: FloatArray,
 ) -> float:
-    """As `solve`, all steps under one tilt, cut as told and not judged."""
+    """As `solve`, all steps under one tilt, cut as asked and not judged."""
     marginals[:], messages[:], sums[:], step_logs[:] = 0.0, 0.0, 0.0, -np.inf
     if impossible(problem):
         return -np.inf

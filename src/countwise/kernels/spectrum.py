@@ -88,14 +88,14 @@ def hand_down(laws: FloatArray, messages: FloatArray, waiting: IntArray, p: int)
 
 @inner
 def hand_over(
-    message: FloatArray, waiting: IntArray, leaf: int, told: FloatArray, first: int, last: int
+    message: FloatArray, waiting: IntArray, leaf: int, sent: FloatArray, first: int, last: int
 ) -> None:
-    """Add what has come to a leaf to what its atoms first to last - 1 were told."""
+    """Add what has come to a leaf to what was sent to its atoms first to last - 1."""
     if waiting[leaf] == 0:
         return
     waiting[leaf] = 0
     for atom in range(first, last):
-        add(message, told[atom], True)
+        add(message, sent[atom], True)
 
 
 @inner
@@ -105,10 +105,10 @@ def sweep(
     coupling: FloatArray,
     laws: FloatArray,
     messages: FloatArray,
-    told: FloatArray,
+    sent: FloatArray,
     total: FloatArray,
 ) -> None:
-    """All steps at one frequency of y: Σ of the laws of the sum, and what atoms are told."""
+    """All steps at one frequency of y: Σ of the laws of the sum, and the messages sent to atoms."""
     leaves = (len(laws) + 1) // 2
     active, waiting = np.full(leaves, -1), np.zeros(len(laws), np.int64)
     for step in range(atoms.bounds.size - 1):
@@ -120,7 +120,7 @@ def sweep(
             s = atoms.components[q]
             leaf, old = leaves - 1 + s, active[s]
             if old >= 0:
-                hand_over(messages[leaf], waiting, leaf, told, atoms.firsts[old], atoms.lasts[old])
+                hand_over(messages[leaf], waiting, leaf, sent, atoms.firsts[old], atoms.lasts[old])
             active[s] = q
             laws[leaf] = 0.0
             for atom in range(atoms.firsts[q], atoms.lasts[q]):
@@ -134,36 +134,36 @@ def sweep(
         hand_down(laws, messages, waiting, p)
     for s in range(leaves):
         q, leaf = active[s], leaves - 1 + s
-        hand_over(messages[leaf], waiting, leaf, told, atoms.firsts[q], atoms.lasts[q])
+        hand_over(messages[leaf], waiting, leaf, sent, atoms.firsts[q], atoms.lasts[q])
 
 
 @compiled
 def by_frequency(
     atoms: Atoms, columns: FloatArray, coupling: FloatArray, period: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Spectrum of the sum over steps of the law of the sum, and of what every column is told.
+    """Spectrum of the sum over steps of the law of the sum, and of the messages to every column.
 
     ``columns`` and the second result are transforms over z, real and imaginary parts of each
     column; ``coupling`` has one for each frequency 0, 1, …, period // 2 of y, complex conjugate,
-    and so has the first result. What a column is told at z is the real part of the transform of
+    and so has the first result. The message to a column at z is the real part of the transform of
     its vector, over period times its length.
     """
     leaves, length = atoms.bounds[1], columns.shape[2]
     laws, messages = np.empty((2, 2 * leaves - 1, 2, length))
-    spectra, told = np.empty((2, atoms.starts.size - 1, 2, length))
+    spectra, sent = np.empty((2, atoms.starts.size - 1, 2, length))
     totals, result = np.zeros(coupling.shape), np.zeros(columns.shape)
     for f in range(len(coupling)):
-        spectra[:], told[:] = 0.0, 0.0
+        spectra[:], sent[:] = 0.0, 0.0
         factor = 1.0 if f == 0 or 2 * f == period else 2.0
         for atom in range(len(spectra)):
             for c in range(atoms.starts[atom], atoms.starts[atom + 1]):
                 angle = 2.0 * np.pi * ((f * atoms.y[c]) % period) / period
                 turned(columns[c], angle, 1.0, spectra[atom])
-        sweep(atoms, spectra, coupling[f], laws, messages, told, totals[f])
+        sweep(atoms, spectra, coupling[f], laws, messages, sent, totals[f])
         for atom in range(len(spectra)):
             for c in range(atoms.starts[atom], atoms.starts[atom + 1]):
                 angle = 2.0 * np.pi * ((f * atoms.y[c]) % period) / period
-                turned(told[atom], angle, factor, result[c])
+                turned(sent[atom], angle, factor, result[c])
     return totals, result
 
 

@@ -130,14 +130,14 @@ def push(tree: Tree, p: int, tail: float) -> None:
     for a in (2 * p + 1, 2 * p + 2):
         b = 4 * p + 3 - a
         law = tree.values[tree.starts[b] :][: tree.lengths[b]]
-        told = np.empty(tree.lengths[a])
-        correlate(tree.circle, spread, law, told, tail)
-        largest = told.max()
+        message = np.empty(tree.lengths[a])
+        correlate(tree.circle, spread, law, message, tail)
+        largest = message.max()
         if largest > 0.0:
             tree.message_scales[a] = add_scaled(
-                tree.messages[tree.starts[a] :][: told.size],
+                tree.messages[tree.starts[a] :][: message.size],
                 tree.message_scales[a],
-                told / largest,
+                message / largest,
                 scale + tree.scales[b] + np.log(largest),
             )
 
@@ -188,11 +188,11 @@ def advance(
     tilted: Tilted,
     step: int,
     active: IntArray,
-    told: FloatArray,
+    messages: FloatArray,
     scales: FloatArray,
     tail: float,
 ) -> None:
-    """Bring the tree to a step: collect what was told to the leaves that change, then change."""
+    """Bring the tree to a step: collect the messages to the leaves that change, then change."""
     problem = tilted.problem
     first, last = problem.bounds[step], problem.bounds[step + 1]
     nodes = above(active.size, problem.components[first:last])
@@ -201,7 +201,7 @@ def advance(
     for q in range(first, last):
         s = problem.components[q]
         if active[s] >= 0:
-            take(tree, problem, active[s], told, scales)
+            take(tree, problem, active[s], messages, scales)
         active[s] = q
         place(tree, tilted, q)
     for p in nodes[::-1]:

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from countwise.choices import one_of
 from countwise.errors import BudgetError, InputError
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
 from countwise.noise.zcdp import DELTA, epsilon_at
 
 Relation = Literal["add-remove", "replace-one", "any-change"]

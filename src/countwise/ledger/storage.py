@@ -27,6 +27,8 @@ except ImportError:
 LOCK = 0x636F756E74776973  # "countwis": the advisory lock of PostgreSQL that writers hold
 WRITING, WAIT = "countwise_writing", "countwise_wait"
 BUSY = "the database is in use by another writer and did not come free in time"
+NO_DATABASE = ("file is not a database", "database disk image is malformed")
+"""What SQLite says of such a file."""
 WAIT_SECONDS = 15.0
 
 
@@ -101,7 +103,7 @@ def _sqlite(url: sa.URL, wait: float) -> sa.Engine:
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """One transaction that no other writer runs beside; all of it is stored, or none."""
     with (
-        _told(),
+        told(engine),
         _turn(engine),
         engine.connect().execution_options(**{WRITING: True}) as connection,
         connection.begin(),
@@ -134,17 +136,24 @@ def _turn(engine: sa.Engine) -> Iterator[None]:
 @contextmanager
 def reading(engine: sa.Engine) -> Iterator[sa.Connection]:
     """A transaction that only reads."""
-    with _told(), engine.connect() as connection, connection.begin():
+    with told(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told(engine: sa.Engine) -> Iterator[None]:
     """Faults of the database in plain words; its own message could hold values."""
     try:
         yield
     except (exc.OperationalError, exc.InterfaceError, exc.TimeoutError) as problem:
         raise StorageError(_reason(str(getattr(problem, "orig", "")))) from None
+    except exc.DatabaseError as problem:
+        if str(problem.orig) not in NO_DATABASE:
+            raise
+        raise InputError(
+            f"{engine.url.database}: no database of SQLite, or a damaged one; nothing in it was "
+            "changed. To fix, check the name, or go back to a copy."
+        ) from None
 
 
 def _reason(message: str) -> str:

@@ -23,7 +23,7 @@ from countwise.noise.laws import IntegerLaw
 
 MOST_DRAWS = 4 * 10**9
 QUICK_DRAWS = 2 * 10**7  # a few seconds
-CELLS_A_TRIAL = 1 << 17
+CELLS_A_TRIAL = 1 << 17  # drawn at once when few nodes are left: a megabyte
 TOO_RARE = (
     "joint noise on a tree of this shape is drawn too rarely to wait for. To fix, use mechanism "
     "geometric, or fewer levels."

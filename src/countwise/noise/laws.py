@@ -87,7 +87,14 @@ class IntegerLaw:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometric(IntegerLaw):
-    """P(Z = k) = (1-α)/(1+α)·α^|k| with α = exp(-1/scale). Ghosh et al. 2009."""
+    """P(Z = k) = (1-α)/(1+α)·α^|k| with α = exp(-1/scale).
+
+    Ghosh, Roughgarden & Sundararajan 2009; Wang & Reiter 2021, eq. (2).
+
+    >>> law = Geometric(scale=Fraction(2))
+    >>> law.pmf([0, 1]).round(4).tolist(), law.margin(0.95)
+    ([0.2449, 0.1486], 6)
+    """
 
     name: ClassVar[str] = "geometric"
     memoryless: ClassVar[bool] = True

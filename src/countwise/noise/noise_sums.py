@@ -16,17 +16,17 @@ import numpy.typing as npt
 from scipy.fft import irfft, next_fast_len, rfft
 
 from countwise.arrays import FloatArray, IntArray, frozen
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import Exact, IntegerLaw
 
 LONGEST = 1 << 22  # of a transform, and of a table
 FAR = 150  # a table ends so many times the root of Σ scale² away,
 LONG = 1 << 16  # but not before it has this length
-SHORTEST = 64
+SHORTEST = 64  # of a table
 FINEST = 1024  # the largest scale, and
 SPREAD = 50_000  # the largest root of Σ scale² that are told in single counts
 MOST_TILTS = 1024
 SHARES = (1.75, 1.0, 0.75, 0.5, 0.25)  # of the tilt that puts the next place on top, tried in turn
-NOTHING = 42.0  # a term is cut where it is below exp(-42) of its largest chance
 TOP = 1e-2  # what a window has of a tilted sum: chances above this part of the largest
 ROUGH = 1e-10  # a chance known to some digits still
 
@@ -209,14 +209,14 @@ class _Tilted(NamedTuple):
 def _tilted(law: IntegerLaw, tilt: float) -> _Tilted | None:
     """The law times e^{tilt·z}; None if it is too wide, or has no sum at all."""
     low, high = -SHORTEST, SHORTEST
-    if (law.slope(LONGEST) + tilt) * LONGEST > -NOTHING:
+    if (law.slope(LONGEST) + tilt) * LONGEST > -LEFT_OUT:
         return None  # falls off too slowly
     while high - low <= 2 * LONGEST:
         steps = law.slope(np.arange(low, high)) + tilt
         mode = int(np.count_nonzero(steps > 0))
         # Added up from the mode outwards, so that rounding is least where chances are large.
         above, below = np.cumsum(steps[mode:]), np.cumsum(-steps[:mode][::-1])
-        right, left = (int(np.count_nonzero(each > -NOTHING)) for each in (above, below))
+        right, left = (int(np.count_nonzero(each > -LEFT_OUT)) for each in (above, below))
         if right < len(above) and left < len(below):
             chances = np.exp(np.concatenate([below[:left][::-1], [0.0], above[:right]]))
             z = np.arange(-left, right + 1) + low + mode

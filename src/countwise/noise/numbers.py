@@ -1,9 +1,7 @@
 """Epsilon as the exact number the user wrote."""
 
 import re
-from collections.abc import Iterable
 from decimal import Decimal
-from difflib import get_close_matches
 from fractions import Fraction
 
 from countwise.errors import PlanError
@@ -54,7 +52,11 @@ def _shown(text: str) -> str:
 
 
 def written(number: Fraction) -> str:
-    """The shortest exact way to write a rational: a decimal if it ends, else a fraction."""
+    """The shortest exact way to write a rational: a decimal if it ends, else a fraction.
+
+    >>> written(Fraction(1, 8)), written(Fraction(1, 3))
+    ('0.125', '1/3')
+    """
     rest = number.denominator
     for prime in (2, 5):
         while rest % prime == 0:
@@ -65,13 +67,3 @@ def written(number: Fraction) -> str:
     while (number * 10**places).denominator != 1:
         places += 1
     return f"{Decimal(int(number * 10**places)).scaleb(-places):f}"
-
-
-def one_of(value: str, options: Iterable[str], *, what: str) -> str:
-    """The value if it is an option; else a refusal that names the options and the nearest."""
-    options = list(options)
-    if value in options:
-        return value
-    near = get_close_matches(value, options, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise PlanError(f"{what} must be one of {', '.join(options)}; got {value!r}.{hint}")

@@ -17,8 +17,8 @@ from countwise.noise.laws import Exact, Geometric, IntegerLaw, Laplace, ball
 from countwise.noise.thresholds import BITS, Table, rising_table, symmetric_table
 
 LARGEST_TABLED_SCALE = 200  # about 18,000 thresholds at 64 bits
-LARGEST_GAUSSIAN_SCALE = 100_000
-BASE = 4096
+LARGEST_GAUSSIAN_SCALE = 100_000  # a table has about twenty thresholds a unit of scale
+BASE = 4096  # digits of a magnitude: tables of one digit stay in the cache
 GRID_BITS = 24
 
 

@@ -20,7 +20,13 @@ def level_moves(neighbours: Neighbours, *, rows: int, nodes: int) -> tuple[int, 
 
 
 def level_sensitivity(neighbours: Neighbours, *, rows: int, nodes: int) -> int:
-    """The largest L1 distance between a level's counts in two neighbouring tables."""
+    """The largest L1 distance between a level's counts in two neighbouring tables.
+
+    >>> level_sensitivity("add-remove", rows=1, nodes=5)
+    1
+    >>> level_sensitivity("replace-one", rows=1, nodes=5)
+    2
+    """
     return sum(level_moves(neighbours, rows=rows, nodes=nodes))
 
 

@@ -1,7 +1,7 @@
 """Zero-concentrated differential privacy: the loss unit ρ of Gaussian noise.
 
 Noise with P(z) ∝ exp(-z²/(2σ²)) on counts that one person moves by at most Δ in Euclidean
-length costs ρ = Δ²/(2σ²), and losses add up (Bun & Steinke 2016; for the discrete Gaussian,
+length costs ρ = Δ²/(2σ²), and losses add up (Bun & Steinke 2016; for discrete Gaussian noise:
 Canonne, Kamath & Steinke 2020).
 
 A loss in (ε, δ) means: any set of releases becomes at most e^ε times likelier, plus δ. From ρ

@@ -1,11 +1,12 @@
 """Many releases of two neighbouring tables, and the largest privacy loss that they prove.
 
 Releases are summed up by how much likelier the plan's noise makes them under the one table than
-under the other: for independent noise the best test there is (Neyman & Pearson), and of joint
+under the other: for independent noise the best test there is (Neyman & Pearson 1933), and of joint
 noise too. On one half of the releases an event is chosen, that this number is high enough, or low
-enough. On the other half its chances under both tables are bounded (Clopper & Pearson), and so is
-the loss from below. With ε, the loss of an event of chances p and q is log(p/q). With ρ it is the
-divergence p·log(p/q) + (1-p)·log((1-p)/(1-q)), which a loss of ρ bounds by ρ (Bun & Steinke 2016).
+enough. On the other half its chances under both tables are bounded (Clopper & Pearson 1934), and so
+is the loss from below. With ε, the loss of an event of chances p and q is log(p/q). With ρ it is
+the divergence p·log(p/q) + (1-p)·log((1-p)/(1-q)), which a loss of ρ bounds by ρ (Bun & Steinke
+2016).
 """
 
 from collections.abc import Iterator
@@ -90,7 +91,7 @@ def prove_loss(
     hits = [event.hits(statistic[half:]) for statistic in found]
     if not event.above:
         hits.reverse()
-    more, less = (np.array(each, dtype=np.int64) for each in hits)
+    more, less = (np.array(hit, dtype=np.int64) for hit in hits)
     return ProvenLoss(
         pair=pair,
         unit=unit,

@@ -53,7 +53,7 @@ class Budget:
     @property
     def laws(self) -> tuple[IntegerLaw, ...]:
         """The noise law of each level."""
-        return tuple(each.law for each in self.levels)
+        return tuple(level.law for level in self.levels)
 
     @property
     def exact(self) -> tuple[BoolArray, ...] | None:
@@ -63,7 +63,7 @@ class Budget:
     @property
     def loss(self) -> Fraction:
         """The whole privacy loss: levels are measured one after another, so theirs add up."""
-        return sum((each.loss for each in self.levels), Fraction(0))
+        return sum((level.loss for level in self.levels), Fraction(0))
 
     @property
     def symbol(self) -> str:
@@ -74,7 +74,7 @@ class Budget:
         """The ε at DELTA of the Gaussian noise itself; `twice` if rows leave and enter counts."""
         times = 2 if twice else 1
         return epsilon_of_levels(
-            [(each.moves * times, each.law.scale) for each in self.levels if each.loss]
+            [(level.moves * times, level.law.scale) for level in self.levels if level.loss]
         )
 
     def in_words(self) -> str:
@@ -88,7 +88,7 @@ class Budget:
 
     def warning(self) -> str:
         """Levels where so much is spent that there is hardly any noise; empty if there are none."""
-        bare = [each.level for each in self.levels if each.loss and not each.law.margin(0.95)]
+        bare = [level.level for level in self.levels if level.loss and not level.law.margin(0.95)]
         if not bare:
             return ""
         return (
@@ -98,7 +98,7 @@ class Budget:
 
     def sum_in_words(self) -> str:
         """How the loss adds up, level by level."""
-        terms = [f"{written(each.loss)} ({each.level})" for each in self.levels]
+        terms = [f"{written(level.loss)} ({level.level})" for level in self.levels]
         return " + ".join(terms) + f" = {written(self.loss)}"
 
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from countwise.arrays import IntArray
 from countwise.noise.laws import Exact
 from countwise.noise.numbers import written
 from countwise.pages.page import render
@@ -13,7 +12,6 @@ from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
-from countwise.tables.measurements import Measurements
 
 MOST_NAMED = 12
 TIES = {
@@ -48,24 +46,23 @@ def exact_nodes(budget: Budget, hierarchy: Hierarchy) -> list[dict[str, object]]
 def certificate(
     plan: Plan,
     budget: Budget,
-    measurements: Measurements,
-    counts: Sequence[IntArray],
     *,
+    size: int,
     noise: Sequence[str],
-    moved: Sequence[float] | None = None,
+    moved: Sequence[float | None],
+    exact: Sequence[dict[str, object]] = (),
+    tables: Sequence[tuple[str, ...]] = (),
     **about: str,
 ) -> str:
     """The page, from published values only.
 
-    `noise` is what that of each level stays within; `moved` is how far adjustment moved it, given
-    where the counts are nowhere whole.
+    `size` counts are published. `noise` is what that of each level or measured table stays within;
+    `moved` is how far adjustment moved it, where that is published. `exact` are the nodes of each
+    level that are; `tables` the accuracy of each that crosses.
     `about` has the adjustment used and why it was chosen, how ranges were found (nothing where
     there are none), the software version and the format.
     """
     promise = make_promise(plan.neighbours, budget)
-    if moved is None:
-        pairs = zip(counts, measurements.noisy, strict=True)
-        moved = [float(np.abs(count - noisy).mean()) for count, noisy in pairs]
     levels = [
         (
             each.level,
@@ -73,7 +70,7 @@ def certificate(
             written(each.loss),
             written(each.law.scale) if each.law.scale else "none",
             within,
-            f"{mean:,.2f}",
+            "not published" if mean is None else f"{mean:,.2f}",
         )
         for each, within, mean in zip(budget.levels, noise, moved, strict=True)
     ]
@@ -82,7 +79,7 @@ def certificate(
         title="Certificate of a release of counts",
         symbol=budget.symbol,
         losses=promise.facts(),
-        nodes=sum(each.nodes for each in budget.levels),
+        nodes=size,
         mechanism=plan.mechanism,
         promise=promise.paragraphs(),
         sum_in_words=budget.sum_in_words(),
@@ -91,7 +88,8 @@ def certificate(
         exact=", ".join(
             each.level for each in budget.levels if isinstance(each.law, Exact) and not each.exact
         ),
-        exact_nodes=exact_nodes(budget, measurements.hierarchy),
+        exact_nodes=exact,
+        tables=tables,
         rows=plan.rows,
         bounded=bool(plan.person),
         ties=TIES[plan.ties] if about["method"] == "mode" else "",

@@ -1,15 +1,19 @@
 """The 95% range beside every released count: it rests on no prior, and needs no secret."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray, frozen
+from countwise.margins.measurement import Measurement
+from countwise.margins.ranges import fitted, margin_ranges
 from countwise.sumproduct.implied_bounds import BOUNDLESS
 from countwise.sumproduct.normal_approximation import Normal, beside, downward, own_values, upward
 from countwise.sumproduct.prior_free_laws import free_laws, normal_ranges
 from countwise.tables.measurements import Measurements
+from countwise.tables.workload import Workload
 
 PROBABILITY = 0.95
 SECONDS = 3.0  # longer than that no release is to wait for exact ranges
@@ -19,7 +23,7 @@ PRIOR = "none"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ranges:
-    """The lowest and the highest count of every node's range, level by level.
+    """The lowest and the highest count of every range, level by level or table by table.
 
     `exact` says whether they were computed from the laws of all noises, or from that of the node's
     own noise and a normal in place of all others. Of tables written in pieces no range is held.
@@ -42,6 +46,20 @@ def ranges_of(measured: Measurements) -> Ranges:
         low=tuple(frozen(low) for low, _ in levels),
         high=tuple(frozen(high) for _, high in levels),
         exact=free.exact,
+    )
+
+
+def crossed_ranges(workload: Workload, measurements: Sequence[Measurement]) -> Ranges:
+    """The ranges of all counts of the published tables."""
+    estimates = fitted(workload, measurements)
+    found = [
+        margin_ranges(workload, measurements, each, PROBABILITY, estimates=estimates)
+        for each in workload.margins
+    ]
+    return Ranges(
+        low=tuple(frozen(low) for low, _ in found),
+        high=tuple(frozen(high) for _, high in found),
+        exact=False,
     )
 
 

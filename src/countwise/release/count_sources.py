@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from countwise.release.checkpoints import identity_of_file
-from countwise.release.execution import Named
+from countwise.release.execution import StageRunner
 from countwise.release.piece_tasks import TaskContext
 from countwise.tables.cut import PIECE, Cut, cut_domain, cut_file
 from countwise.tables.domain import Domain
@@ -16,7 +16,7 @@ from countwise.tables.domainfile import read_domain_file
 from countwise.tables.piece_sources import DomainPieces, Pieces, RecordPieces, TablePieces
 from countwise.tables.tabulate import Tabulation
 
-Measure = Callable[[TaskContext, Named, str, Callable[[], None]], list[bytes]]
+Measure = Callable[[TaskContext, StageRunner, str, Callable[[], None]], list[bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,18 +32,20 @@ class CountSource:
     cut: Cut
     sizes: Callable[[], tuple[int, ...]]
     measure: Measure
-    check: Callable[[Named], None] | None = None
+    check: Callable[[StageRunner], None] | None = None
     lasting: bool = True
 
 
 def from_pieces(make: Callable[[str], Pieces]) -> Measure:
-    """Measuring by reading one piece after another; `make` takes the key of bounded rows.
+    """Measuring one piece after another.
+
+    `make` opens the pieces; its argument is the key by which rows of a person are chosen.
 
     What is wrong with any row of the input is refused before noise is drawn for the first piece.
     """
 
     def measured(
-        work: TaskContext, each: Named, key: str, drawing: Callable[[], None]
+        work: TaskContext, each: StageRunner, key: str, drawing: Callable[[], None]
     ) -> list[bytes]:
         pieces = make(key)
         pieces.check()
@@ -115,7 +117,7 @@ def table_source(
     )
 
 
-def _checked(pieces: Pieces, each: Named) -> None:
+def _checked(pieces: Pieces, each: StageRunner) -> None:
     each(_Check(pieces), len(pieces.cut))
 
 

@@ -20,8 +20,8 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
-    """Work on pieces, and the stage it belongs to."""
+class StageRunner:
+    """A runner whose progress is reported under the name of one stage of a release."""
 
     runner: Runner
     stage: str
@@ -29,10 +29,10 @@ class Named:
 
     def __call__(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
         """The answers of all pieces."""
-        self.told("", 0, count)
-        return self.runner(work, count, self.told)
+        self.report_stage("", 0, count)
+        return self.runner(work, count, self.report_stage)
 
-    def told(self, _: str, done: int, of: int) -> None:
+    def report_stage(self, _: str, done: int, of: int) -> None:
         """Report under the name of the stage."""
         self.report(self.stage, done, of)
 

@@ -11,23 +11,42 @@ from countwise.noise import joint, opendp_backend, sampling
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.workload import Workload
 
 BYTES_A_NODE = 100
 LEARNING_BYTES_A_NODE = 300
 """Memory at its peak: 32 to 80 bytes a count, and 262 where a prior is fitted, as measured on
 200,000 cells. The default `auto` learns from five million cells at most."""
 LEARNING = ("bayes",)
+BYTES_A_CELL, BYTES_A_COUNT = 120, 60
+"""Memory of tables that cross, at its peak."""
 
 
-def refuse_infeasible(plan: Plan, hierarchy: Hierarchy) -> None:
+def refuse_infeasible(plan: Plan, space: Hierarchy | Workload) -> None:
     """Refuse a release in memory whose noise can not be drawn or whose counts can not be held."""
-    refuse_undrawable(plan, plan.settled(hierarchy).budget(hierarchy))
+    refuse_undrawable(plan, plan.settled(space).budget(space))
+    if isinstance(space, Workload):
+        refuse_too_many(plan.workload(space))
+        return
+    hierarchy = space
     needed = hierarchy.nodes * (LEARNING_BYTES_A_NODE if plan.adjust in LEARNING else BYTES_A_NODE)
     if needed > memory():
         raise PlanError(
             f"adjust {plan.adjust} takes about {needed / 1e9:,.3g} GB for {hierarchy.nodes:,} "
             f"counts, and this machine has {memory() / 1e9:,.3g} GB. To fix, use a larger machine, "
             "fewer levels, or adjust least-squares, which releases large tables in pieces."
+        )
+
+
+def refuse_too_many(workload: Workload) -> None:
+    """Refuse tables whose cells and counts can not be held."""
+    needed = BYTES_A_CELL * workload.cells
+    needed += BYTES_A_COUNT * sum(map(workload.size, workload.margins))
+    if needed > memory():
+        raise PlanError(
+            f"{workload.cells:,} cells and the tables made from them take about "
+            f"{needed / 1e9:,.3g} GB, and this machine has {memory() / 1e9:,.3g} GB. To fix, use a "
+            "larger machine, or leave out a variable or its finest level."
         )
 
 

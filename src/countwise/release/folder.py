@@ -24,7 +24,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     """An existing output is never touched unless the user says so, nor a folder of other things."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already. To fix, choose another name or --overwrite.")
-    above = next((each for each in path.absolute().parents if each.exists()), path)
+    above = next((parent for parent in path.absolute().parents if parent.exists()), path)
     if not above.is_dir():
         raise InputError(f"{path}: {above} is a file, not a folder. To fix, choose another name.")
     if path.is_dir() and any(path.iterdir()) and not any((path / m).is_file() for m in MARKS):

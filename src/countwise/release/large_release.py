@@ -12,7 +12,8 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import ReleaseError
 from countwise.noise.laws import IntegerLaw
-from countwise.release.document import checksum, read_levels, read_manifest
+from countwise.release.document import read_levels, read_manifest
+from countwise.release.publication import checksum
 from countwise.tables.cut import PIECE, Cut, cut_of
 from countwise.tables.domain import CELLS
 from countwise.tables.hierarchy import Hierarchy, build

@@ -1,32 +1,59 @@
 """The privacy boundary: true counts go in, noisy counts come out, and nothing else does."""
 
+from typing import overload
+
 import numpy as np
 
 from countwise.arrays import IntArray, frozen
+from countwise.margins.measurement import Measurement
 from countwise.noise import opendp_backend, sampling
 from countwise.noise.joint import joint_noise
 from countwise.release.budget import Budget
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
+from countwise.tables.notation import margin_of
+from countwise.tables.workload import Workload
 
 SAMPLERS = {"exact": sampling.sample, "opendp": opendp_backend.sample}
 
 
-def measure(table: Confidential, budget: Budget, *, noise: str = "exact") -> Measurements:
+@overload
+def measure(table: Confidential, budget: Budget, *, noise: str = "exact") -> Measurements: ...
+@overload
+def measure(
+    table: Confidential[Workload], budget: Budget, *, noise: str = "exact"
+) -> tuple[Measurement, ...]: ...
+def measure(
+    table: Confidential | Confidential[Workload], budget: Budget, *, noise: str = "exact"
+) -> Measurements | tuple[Measurement, ...]:
     """A noisy count of every node of every level, each with fresh noise of its level's law.
 
-    Counts that the budget has as invariants come out as they are.
+    Of tables that cross, of every node of every margin in the budget. Counts that the budget has as
+    invariants come out as they are.
     """
     cells, known = table.reveal(), budget.invariants
+    if isinstance(table.space, Workload):
+        return _noisy_margins(table.space, cells, budget, noise=noise)
+    hierarchy = table.space
     if known is not None:
-        known.refuse_people_in_zeros(table.hierarchy, cells)
-    true = table.hierarchy.sums(cells)
-    drawn = draw_noise(table.hierarchy, budget, noise=noise)
-    noisy = tuple(frozen(counts + z) for counts, z in zip(true, drawn, strict=True))
-    return Measurements(
-        hierarchy=table.hierarchy, laws=budget.laws, noisy=noisy, exact=budget.exact
-    )
+        known.refuse_people_in_zeros(hierarchy, cells)
+    drawn = draw_noise(hierarchy, budget, noise=noise)
+    noisy = tuple(frozen(n + z) for n, z in zip(hierarchy.sums(cells), drawn, strict=True))
+    return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noisy, exact=budget.exact)
+
+
+def _noisy_margins(
+    workload: Workload, cells: IntArray, budget: Budget, *, noise: str
+) -> tuple[Measurement, ...]:
+    """Every margin of the budget: its true counts, and the noise of its law beside each."""
+    grid, found = cells.reshape(workload.shape), []
+    for each in budget.levels:
+        margin = margin_of(each.level, workload.names)
+        true = workload.sums(grid, margin)
+        drawn = SAMPLERS[noise](each.law, true.size).reshape(true.shape)
+        found.append(Measurement(margin=margin, law=each.law, noisy=frozen(true + drawn)))
+    return tuple(found)
 
 
 def draw_noise(hierarchy: Hierarchy, budget: Budget, *, noise: str) -> tuple[IntArray, ...]:

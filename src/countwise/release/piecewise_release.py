@@ -21,18 +21,19 @@ from countwise.errors import CountwiseError, InputError, PlanError
 from countwise.noise import entropy
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
-from countwise.release.certificate import certificate
+from countwise.release.certificate import certificate, exact_nodes
 from countwise.release.checkpoints import Staging, identity_of, opened
 from countwise.release.count_ranges import METHODS, Ranges
 from countwise.release.count_sources import CountSource
-from countwise.release.document import FORMAT, MOST_CSV, Release, checksum
-from countwise.release.execution import Named, Runner, in_threads
+from countwise.release.document import Release
+from countwise.release.execution import Runner, StageRunner, in_threads
 from countwise.release.feasible import refuse_undrawable
 from countwise.release.folder import discard, put_in_place, refuse_existing
 from countwise.release.noise_margins import noise_in_words
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.piece_tasks import TOP, TaskContext, adjusted_name
 from countwise.release.plan import FITTED, Plan
+from countwise.release.publication import MOST_CSV, checksum
 from countwise.release.table_files import COUNTS, check_written, write_files, write_parts
 from countwise.tables.file_faults import reason
 from countwise.tables.hierarchy import Shape
@@ -120,15 +121,17 @@ def release_by_pieces(
     ):
         work = _work(source, plan, method, staging)
         if payment.purpose and source.check is not None and not staging.drawn:
-            source.check(Named(runner=runner, stage="checking", report=report))
-        _measure(source, work, Named(runner=runner, stage="measuring", report=report))
+            source.check(StageRunner(runner=runner, stage="checking", report=report))
+        _measure(source, work, StageRunner(runner=runner, stage="measuring", report=report))
         work = _with_sizes(work)
-        _adjust(work, Named(runner=runner, stage="making counts add up", report=report))
+        _adjust(work, StageRunner(runner=runner, stage="making counts add up", report=report))
         out = staging.folder / "out"
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir()
         if data_set:
-            files = write_parts(work, out, Named(runner=runner, stage="writing", report=report))
+            files = write_parts(
+                work, out, StageRunner(runner=runner, stage="writing", report=report)
+            )
         else:
             files = write_files(work, out, report)
         check_written(work, out, files)
@@ -219,7 +222,7 @@ def _with_sizes(work: TaskContext) -> TaskContext:
     return replace(work, budget=budget)
 
 
-def _measure(source: CountSource, work: TaskContext, each: Named) -> None:
+def _measure(source: CountSource, work: TaskContext, each: StageRunner) -> None:
     """Noise for every count, once. Afterwards the true counts are not needed any more.
 
     Nor is the key of the bounded rows, also where an earlier run was stopped before it forgot it.
@@ -231,7 +234,7 @@ def _measure(source: CountSource, work: TaskContext, each: Named) -> None:
     work.staging.forget("person_key")
 
 
-def _adjust(work: TaskContext, each: Named) -> None:
+def _adjust(work: TaskContext, each: StageRunner) -> None:
     work.adjust_top()
     if not all(work.staging.has(adjusted_name(i)) for i in range(len(work.cut))):
         each(work.adjust, len(work.cut))
@@ -258,14 +261,14 @@ def _describe(work: TaskContext, reason: str, manifest: dict[str, Any], out: Pat
     page = certificate(
         work.plan,
         work.budget,
-        work.top_measurements(),
-        (),
+        size=sum(work.sizes()),
+        exact=exact_nodes(work.budget, work.cut.top),
         noise=noise_in_words(work.budget, work.cut.top),
         moved=work.moved(),
         method=work.method,
         reason=reason,
         ranges=METHODS[False],
         version=version("countwise"),
-        format=str(FORMAT),
+        format=str(Release.FORMAT),
     )
     (out / "certificate.html").write_text(page, encoding="utf-8")

@@ -1,7 +1,7 @@
 """The plan of a release: everything decided before a count is read."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -17,10 +17,11 @@ from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
 from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
+from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.noise.joint import QUICK_DRAWS, expected_draws
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
-from countwise.noise.numbers import Number, exact, one_of, written
+from countwise.noise.numbers import Number, exact, written
 from countwise.noise.sensitivity import (
     NEIGHBOURS,
     Neighbours,
@@ -38,10 +39,22 @@ from countwise.release.budget import (
     split_for_equal_relative_error,
 )
 from countwise.release.split import best_shares
+from countwise.release.wanted import (
+    Wanted,
+    best_table_shares,
+    declared_variables,
+    in_words,
+    measured_sizes,
+    read_wanted,
+    refuse_trees_only,
+)
+from countwise.tables.crossed_cells import variables_of
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
+from countwise.tables.notation import Names, margin_of, name_of, read_variables, wanted
 from countwise.tables.pattern import Pattern, read_patterns
 from countwise.tables.tabulate import OUTSIDE
+from countwise.tables.workload import Workload
 
 MECHANISMS: dict[str, type[IntegerLaw]] = {
     "geometric": Geometric,
@@ -74,6 +87,7 @@ DEFAULTS: dict[str, Any] = {
     "zeros": (),
 }
 PATTERNS = ("exact", "zeros")
+CROSSED = ("variables", "tables")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +103,15 @@ class Plan:
     tabulated, the column `person` keeps that bound, and `outside` says what becomes of records in
     no cell of the domain: `refuse`, or `other`. `by` names the level columns; empty, it fits any
     table.
-    Nodes picked by `exact` are public and released as they are, and those picked by `zeros` can
+    Variables `across` (`age: band > year, sex`, or levels by name) cross that of the levels `by`.
+    What is then published are the `tables`: notation such as `county*age*sex, tract:race`, or a
+    list of such wishes, each of which may have a weight; losses are by table. Nodes picked by
+    `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
+
+    >>> plan = Plan(epsilon="1/3", mechanism="geometric", neighbours="replace-one")
+    >>> plan.epsilon, plan.to_dict()["adjust"]
+    (Fraction(1, 3), 'auto')
     """
 
     epsilon: Number | Mapping[str, Number] | None = None
@@ -109,6 +130,8 @@ class Plan:
     exact: Sequence[str | Mapping[str, Any] | Pattern] = ()
     zeros: Sequence[str | Mapping[str, Any] | Pattern] = ()
     by: tuple[str, ...] = ()
+    across: str | Mapping[str, Sequence[str]] = ""
+    tables: str | Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         for unit in ("epsilon", "rho"):
@@ -116,11 +139,11 @@ class Plan:
         if isinstance(self.split, Mapping):
             _set(self, "split", _exact_loss(self.split, what="weight"))
         else:
-            one_of(self.split, SPLITS, what="split")
-        one_of(self.neighbours, NEIGHBOURS, what="neighbours")
-        one_of(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
+            _choice(self.split, SPLITS, what="split")
+        _choice(self.neighbours, NEIGHBOURS, what="neighbours")
+        _choice(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
         self._check_unit()
-        one_of(self.noise, BACKENDS, what="noise")
+        _choice(self.noise, BACKENDS, what="noise")
         if self.mechanism == "joint" and self.noise != "exact":
             raise PlanError("mechanism joint draws its own exact noise: noise=exact.")
         if self.adjust == SIGNED:
@@ -128,10 +151,10 @@ class Plan:
                 f"adjust {SIGNED} leaves negative counts, and a release has none. To fix, choose "
                 f"one of {', '.join(ADJUSTMENTS)}; countwise adjust can use {SIGNED}."
             )
-        one_of(self.adjust, ADJUSTMENTS, what="adjust")
-        one_of(self.total, TOTALS, what="total")
-        one_of(self.ties, TIES, what="ties")
-        one_of(self.outside, OUTSIDE, what="outside")
+        _choice(self.adjust, ADJUSTMENTS, what="adjust")
+        _choice(self.total, TOTALS, what="total")
+        _choice(self.ties, TIES, what="ties")
+        _choice(self.outside, OUTSIDE, what="outside")
         if self.adjust == "auto" and self.total == "summed":
             raise PlanError(
                 "a summed total is made by adjust mode or draw-1; adjust auto weighs the noisy "
@@ -144,6 +167,54 @@ class Plan:
         _set(self, "by", listed(self.by) if self.by else ())
         for kind in PATTERNS:
             _set(self, kind, read_patterns(getattr(self, kind), by=self.by))
+        _set(self, "across", read_variables(self.across) if self.across else {})
+        _set(self, "tables", read_wanted(self.tables))
+        self._check_crossed()
+
+    def _check_crossed(self) -> None:
+        """What only trees, or only tables that cross, can have; their names in one spelling."""
+        if not self.across:
+            if self.tables:
+                raise PlanError(
+                    "tables are of variables that cross. To fix, name those with --across, or "
+                    "leave --tables out: every level of --by is published."
+                )
+            return
+        refuse_trees_only(self)
+        names = self.variables
+        wanted([each.by for each in self.wishes], names)
+        for field in ("epsilon", "rho", "split"):
+            given = getattr(self, field)
+            if isinstance(given, Mapping):
+                named = {name_of(margin_of(name, names), names): n for name, n in given.items()}
+                _set(self, field, named)
+
+    @property
+    def variables(self) -> Names:
+        """Of tables that cross, all variables by name with their levels; else none."""
+        return variables_of(self.by, cast(Names, self.across)) if self.across else {}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All level columns, those of the first variable first."""
+        return (*self.by, *(level for own in cast(Names, self.across).values() for level in own))
+
+    @property
+    def wishes(self) -> tuple[Wanted, ...]:
+        """The tables that are to be published, as they were asked for."""
+        return cast(tuple[Wanted, ...], self.tables)
+
+    def workload(self, cells: Workload) -> Workload:
+        """The variables of a table with the margins that are to be published."""
+        if list(self.variables.values()) != list(cells.names.values()):
+            ours = f"variables {in_words(self.variables)}" if self.across else "levels of one tree"
+            raise PlanError(f"the plan is for the {ours}, the table has {in_words(cells.names)}.")
+        found = wanted([each.by for each in self.wishes], self.variables)
+        pairs = zip(cells.variables, self.variables, strict=True)
+        return Workload(
+            variables=tuple(replace(each, name=name) for each, name in pairs),
+            margins=tuple(margin for new in found for margin in new),
+        )
 
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -161,7 +232,7 @@ class Plan:
 
     def settled(self, shape: Shaped) -> "Plan":
         """The plan with what it leaves open chosen from the shape of the table alone."""
-        plan = self
+        plan, shape = self, self._shape(shape)
         if plan.mechanism == OPEN:
             plan = replace(plan, mechanism=self._mechanism(shape))
         if plan.split == OPEN:
@@ -181,12 +252,17 @@ class Plan:
         whole = isinstance(shape, Hierarchy) and self.noise == "exact" and self.adjust in FITTED
         return "joint" if whole else "geometric"
 
+    def reach(self, nodes: int) -> int:
+        """How far a person moves so many counts, in the measure of the mechanism's scale."""
+        how = level_sensitivity if self.rho is None else squared_level_sensitivity
+        return how(cast(Neighbours, self.neighbours), rows=self.rows, nodes=nodes)
+
     def _best_split(self, shape: Shaped) -> dict[str, Fraction] | str:
         """Weights of the levels that minimise the geometric mean of their variances."""
+        if isinstance(shape, Workload):
+            return best_table_shares(self, shape)
         nodes = dict(shape.describe())
-        neighbours = cast(Neighbours, self.neighbours)
-        how = level_sensitivity if self.rho is None else squared_level_sensitivity
-        reach = {name: how(neighbours, rows=self.rows, nodes=n) for name, n in nodes.items()}
+        reach = {name: self.reach(n) for name, n in nodes.items()}
         for name, known in self._exact_nodes(shape, nodes).items():
             reach[name] *= known < nodes[name]
         if len([name for name, far in reach.items() if far]) < 2:
@@ -199,18 +275,37 @@ class Plan:
         )
         return {name: share for name, share in zip(nodes, shares, strict=True) if share}
 
+    def _shape(self, shape: Shaped) -> Shaped:
+        """What losses are divided over: the levels of the tree, or the tables of the plan."""
+        if isinstance(shape, Workload):
+            return self.workload(shape)
+        if self.by and self.columns != shape.by:
+            raise PlanError(
+                f"the plan is for the levels {', '.join(self.columns)}, the table has "
+                f"{', '.join(shape.by)}."
+            )
+        return shape
+
+    def _sizes(self, shape: Shaped) -> dict[str, int]:
+        """The counts of every level or table that is measured."""
+        if not isinstance(shape, Workload):
+            return dict(shape.describe())
+        losses = self.split if isinstance(self.split, Mapping) else self.epsilon or self.rho
+        neighbours = cast(Neighbours, self.neighbours)
+        return measured_sizes(
+            shape,
+            losses if isinstance(losses, Mapping) else None,
+            free=not level_sensitivity(neighbours, rows=self.rows, nodes=1),
+        )
+
     def budget(self, hierarchy: Shaped) -> Budget:
-        """The loss and the noise of every level of a hierarchy."""
+        """The loss and the noise of every level of a hierarchy, or of every measured table."""
         if OPEN in (self.mechanism, self.split):
             return self.settled(hierarchy).budget(hierarchy)
-        if self.by and self.by != hierarchy.by:
-            raise PlanError(
-                f"the plan is for the levels {', '.join(self.by)}, the table has "
-                f"{', '.join(hierarchy.by)}."
-            )
+        hierarchy = self._shape(hierarchy)
         if self.pool:
-            one_of(self.pool, hierarchy.by, what="pool")
-        nodes = dict(hierarchy.describe())
+            _choice(self.pool, hierarchy.by, what="pool")
+        nodes = self._sizes(hierarchy)
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
         known = self.invariants(hierarchy) if isinstance(hierarchy, Hierarchy) else None
@@ -308,6 +403,17 @@ class Plan:
             "split": _plain(self.split),
             **{name: getattr(self, name) for name in DEFAULTS if name not in ("split", *PATTERNS)},
             **{name: [each.to_dict() for each in getattr(self, name)] for name in PATTERNS},
+            **self._crossed(),
+        }
+
+    def _crossed(self) -> dict[str, Any]:
+        """The variables and tables of a plan that has them; of others, nothing."""
+        if not self.across:
+            return {}
+        across = cast(Names, self.across)
+        return {
+            "variables": {name: {"levels": list(levels)} for name, levels in across.items()},
+            "tables": [each.to_dict() for each in self.wishes],
         }
 
     def to_toml(self) -> str:
@@ -325,10 +431,11 @@ def _exact_nodes(known: Invariants | None, nodes: Mapping[str, int]) -> dict[str
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
     for key in data:
-        one_of(key, ("epsilon", "rho", "by", *DEFAULTS), what=f"{where}: a key")
+        _choice(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
     if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
-    return Plan(**data)
+    across = declared_variables(data.get("variables", {}), where=where)
+    return Plan(**{key: each for key, each in data.items() if key != "variables"}, across=across)
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -342,6 +449,10 @@ def read_plan(path: str | Path) -> Plan:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise PlanError(f"{path}: not a plan in TOML: {problem}") from None
     return from_dict(data, where=str(path))
+
+
+def _choice(value: str, options: Iterable[str], *, what: str) -> str:
+    return one_of(value, options, what=what, error=PlanError)
 
 
 def _set(plan: Plan, name: str, value: object) -> None:
@@ -371,7 +482,7 @@ def _check_levels(
                 f"level {level!r} takes no {what}: it is released exactly, because it is declared "
                 "so or because no replacement of a person can change it. To fix, leave it out."
             )
-        one_of(level, spending, what=f"a level with {what}")
+        _choice(level, spending, what=f"a level with {what}")
     for level in spending:
         if level not in given:
             root = f" (the grand total is the level {ROOT!r})" if level == ROOT else ""

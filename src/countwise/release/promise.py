@@ -94,6 +94,11 @@ class Promise:
         comes_and_goes = self.neighbours == "add-remove" and not self.total
         return self.stated if comes_and_goes else None
 
+    @property
+    def spent_as(self) -> str:
+        """What the loss that was spent is called: nobody's privacy loss where counts are exact."""
+        return "Spent on noise:" if self.conditional else "Privacy loss"
+
     def sentences(self) -> str:
         """The promise in words, conditional where it is."""
         return " ".join(self.paragraphs())

@@ -17,7 +17,7 @@ import pyarrow as pa
 from countwise.errors import CountwiseError, TableError
 from countwise.progress import Report
 from countwise.release.count_sources import CountSource, records_in_pieces
-from countwise.release.execution import Named
+from countwise.release.execution import StageRunner
 from countwise.release.piece_tasks import TaskContext
 from countwise.tables import engines
 from countwise.tables.cut import PIECE, cut_domain
@@ -105,7 +105,7 @@ def spark_record_source(
         return None
 
     def measure(
-        work: TaskContext, each: Named, key: str, drawing: Callable[[], None]
+        work: TaskContext, each: StageRunner, key: str, drawing: Callable[[], None]
     ) -> list[bytes]:
         spark = session(engine)
         with engines.opened(records, engine=engine, reading=tabulation.reading) as source, quiet():
@@ -122,7 +122,7 @@ def spark_record_source(
             runner = OnSpark(session=spark)
             drawing()
             try:
-                return runner.answers(measured, len(cut), each.told)
+                return runner.answers(measured, len(cut), each.report_stage)
             except Exception as problem:
                 for refusal in REFUSALS:
                     if _mark(refusal.__name__) in str(problem):

@@ -11,7 +11,7 @@ import pyarrow as pa
 from countwise.errors import CountwiseError
 from countwise.progress import Report
 from countwise.release import arrow_tables
-from countwise.release.execution import Named
+from countwise.release.execution import StageRunner
 from countwise.release.piece_tasks import COLUMNS, TaskContext
 
 COUNTS, NOISY = "counts.parquet", "measurements.parquet"
@@ -67,7 +67,7 @@ class _WriteParts:
         return b""
 
 
-def write_parts(work: TaskContext, out: Path, each: Named) -> dict[str, list[str]]:
+def write_parts(work: TaskContext, out: Path, each: StageRunner) -> dict[str, list[str]]:
     """A folder a table; every piece writes its parts, and this process those of the top."""
     files: dict[str, list[str]] = {}
     for table, kind in ((COUNTS, "count"), (NOISY, "noisy")):

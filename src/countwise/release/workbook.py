@@ -1,17 +1,22 @@
 """A release as an Excel workbook: its certificate on the first sheet, its counts on the second."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from countwise.errors import InputError, ReleaseError
-from countwise.release.certificate import certificate
-from countwise.release.document import FORMAT, Release
+from countwise.release.crossed_release import CrossedRelease
+from countwise.release.document import Release
+from countwise.release.publication import Publication
 
 MOST_ROWS = 1_048_576
 """Rows of a sheet, the limit of the file format."""
+MOST_COLUMNS, LONGEST = 16_384, 31
+"""Columns of a sheet and characters of its name, limits too."""
 HEADINGS = {"h1", "h2"}
 LINES = {"h1", "h2", "p", "li", "footer"}
 CELLS = {"th", "td", "dt", "dd"}
@@ -19,8 +24,11 @@ ROWS = {"tr", "div"}
 Line = tuple[bool, list[str]]
 
 
-def write_workbook(release: Release, path: Path) -> None:
-    """Write the workbook; labels are written as text, whatever they begin with."""
+def write_workbook(release: Release | CrossedRelease, path: Path) -> None:
+    """Write the workbook; labels are written as text, whatever they begin with.
+
+    Of tables that cross, those that no other has as totals have a sheet each, rows by columns.
+    """
     try:
         import xlsxwriter
     except ImportError:
@@ -28,32 +36,34 @@ def write_workbook(release: Release, path: Path) -> None:
             "Excel files need a writer that is not installed. To fix, "
             'pip install "countwise[excel]"'
         ) from None
-    if release.hierarchy.nodes >= MOST_ROWS:
+    if release.size >= MOST_ROWS:
         raise ReleaseError(
-            f"the release has {release.hierarchy.nodes:,} counts, and an Excel sheet holds "
+            f"the release has {release.size:,} counts, and an Excel sheet holds "
             f"{MOST_ROWS - 1:,}. To fix, use counts.csv or counts.parquet."
         )
     with xlsxwriter.Workbook(path, {"strings_to_formulas": False}) as book:
         _write_certificate(book, certificate_lines(release))
-        _write_counts(book, release)
+        _write_table(book, "Counts", release.table())
+        for i, (name, wide) in enumerate(_drawn(release), start=1):
+            title = re.sub(r"[\[\]:*?/\\']", " ", name)[: LONGEST - 4]
+            _write_table(book, f"{i} {title}", wide)
 
 
-def certificate_lines(release: Release) -> list[Line]:
+def _drawn(release: Release | CrossedRelease) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Tables as people draw them, where they fit a sheet."""
+    if not isinstance(release, CrossedRelease):
+        return
+    for margin in release.finest:
+        if release.workload.size(margin) > 1 and any(margin.levels):
+            wide = release.drawn(margin)
+            if wide.width <= MOST_COLUMNS:
+                yield release.workload.name(margin), wide
+
+
+def certificate_lines(release: Publication) -> list[Line]:
     """The certificate's page as lines of cells, each with whether it is a heading."""
-    page = certificate(
-        release.plan,
-        release.budget,
-        release.measurements,
-        release.counts,
-        noise=release.noise_within,
-        method=release.method,
-        reason=release.reason,
-        ranges=release.ranges_in_brief,
-        version=version("countwise"),
-        format=str(FORMAT),
-    )
     reader = _PageLines()
-    reader.feed(page)
+    reader.feed(release.certificate())
     return reader.lines
 
 
@@ -72,9 +82,8 @@ def _write_certificate(book: Any, lines: Sequence[Line]) -> None:
             sheet.write_string(row, column, cell, form)
 
 
-def _write_counts(book: Any, release: Release) -> None:
-    table = release.table()
-    sheet = book.add_worksheet("Counts")
+def _write_table(book: Any, title: str, table: pl.DataFrame) -> None:
+    sheet = book.add_worksheet(title)
     bold = book.add_format({"bold": True})
     for column, name in enumerate(table.columns):
         sheet.write_string(0, column, name, bold)

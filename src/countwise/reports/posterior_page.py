@@ -98,12 +98,17 @@ def parts_to_open(hierarchy: Hierarchy) -> set[tuple[int, int]]:
     """The parents whose children are shown: the upper levels first."""
     opened = [(0, 0)]
     for level, parent in opened:
-        start, stop = hierarchy.offsets[level][parent : parent + 2].tolist()
+        below = _shown(hierarchy, level, parent)
         if level + 1 < len(hierarchy.offsets):
-            opened += [(level + 1, child) for child in range(start, min(stop, start + SHOWN))]
+            opened += [(level + 1, child) for child in below]
         if len(opened) >= PARTS:
             break
     return set(opened[:PARTS])
+
+
+def _shown(hierarchy: Hierarchy, level: int, parent: int) -> range:
+    below = hierarchy.children(level, parent)
+    return range(below.start, min(below.stop, below.start + SHOWN))
 
 
 def branch(
@@ -115,8 +120,7 @@ def branch(
 ) -> dict[str, Any]:
     """The children of a node: chart, table, and the children of those that are to be opened."""
     hierarchy = posterior.hierarchy
-    start, stop = hierarchy.offsets[level][parent : parent + 2].tolist()
-    shown = range(start, min(stop, start + SHOWN))
+    shown = _shown(hierarchy, level, parent)
     parts = [
         branch(posterior, levels, level + 1, child, opened)
         for child in shown
@@ -128,7 +132,7 @@ def branch(
         "level": hierarchy.by[level],
         "chart": chart(posterior, levels[level + 1], level + 1, shown, name),
         "rows": [row(posterior, levels[level + 1], level + 1, i) for i in shown],
-        "left_out": stop - start - len(shown),
+        "left_out": int(np.diff(hierarchy.offsets[level])[parent]) - len(shown),
         "parts": parts,
     }
 

@@ -37,7 +37,7 @@ def variance_chart(errors: Sequence[CountError]) -> Markup:
     """Variance against ε, both axes logarithmic. Coleman 2020, first figure."""
     curves = []
     for name in MECHANISMS:
-        mine = [each for each in errors if each.mechanism == name and each.variance > 1e-6]
+        mine = [error for error in errors if error.mechanism == name and error.variance > 1e-6]
         if mine:
             x = [float(each.epsilon) for each in mine]
             curves.append(Line(label=name, x=x, y=[each.variance for each in mine]))
@@ -50,7 +50,7 @@ def distance_chart(errors: Sequence[HistogramError]) -> Markup:
     """L1 error against ε with a band of one standard deviation. Coleman 2020, third figure."""
     curves = []
     for name in MECHANISMS:
-        mine = [each for each in errors if each.mechanism == name]
+        mine = [error for error in errors if error.mechanism == name]
         curves.append(
             Line(
                 label=name,
@@ -95,11 +95,11 @@ def advice_page(
         levels=list(hierarchy.levels),
         rows=[
             (
-                f"{each.adjustment}, {each.mechanism}",
-                *(f"{value:,.2f}" for value in each.level_rmse),
-                f"{each.cells_sse:,.1f} ± {each.cells_error:,.1f}",
+                f"{option.adjustment}, {option.mechanism}",
+                *(f"{value:,.2f}" for value in option.level_rmse),
+                f"{option.cells_sse:,.1f} ± {option.cells_error:,.1f}",
             )
-            for each in options
+            for option in options
         ],
     )
 
@@ -107,13 +107,13 @@ def advice_page(
 def advice_chart(options: Sequence[Option], cells: int) -> Markup:
     """The typical error of a cell under each option."""
     rows = []
-    for each in options:
-        low = max(each.cells_sse - 2 * each.cells_error, 0.0)
-        high = max(each.cells_sse + 2 * each.cells_error, 0.0)
+    for option in options:
+        low = max(option.cells_sse - 2 * option.cells_error, 0.0)
+        high = max(option.cells_sse + 2 * option.cells_error, 0.0)
         rows.append(
             Interval(
-                label=f"{each.adjustment}, {each.mechanism}",
-                value=each.cell_rmse(cells),
+                label=f"{option.adjustment}, {option.mechanism}",
+                value=option.cell_rmse(cells),
                 lower=sqrt(low / cells),
                 upper=sqrt(high / cells),
             )

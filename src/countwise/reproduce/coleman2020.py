@@ -71,7 +71,7 @@ def figure_variance(effort: Effort, rng: np.random.Generator) -> Findings:
     )
     errors = {n: [count_error(n, e) for e in CURVE] for n in NOISES}
     lines = tuple(
-        Line(label=name, x=[float(e) for e in CURVE], y=[each.variance for each in errors[name]])
+        Line(label=name, x=[float(e) for e in CURVE], y=[error.variance for error in errors[name]])
         for name in NOISES
     )
     by_laws = law_of("laplace", Fraction(3)).variance / law_of("geometric", Fraction(3)).variance
@@ -99,7 +99,7 @@ def figure_salaries(effort: Effort, rng: np.random.Generator) -> Findings:
         title="Salaries, fifty bins of $7,200 from $40,000: made up",
         axis="bin",
         low=1,
-        heights=tuple(float(each) for each in bins),
+        heights=tuple(float(edge) for edge in bins),
     )
     return Findings(
         numbers=[
@@ -122,9 +122,9 @@ def figure_l1(effort: Effort, rng: np.random.Generator) -> Findings:
         Line(
             label=name,
             x=[float(e) for e in CURVE],
-            y=[max(each.l1, 0.1) for each in errors],
-            lower=[max(each.l1 - each.l1_sd, 0.1) for each in errors],
-            upper=[max(each.l1 + each.l1_sd, 0.1) for each in errors],
+            y=[max(error.l1, 0.1) for error in errors],
+            lower=[max(error.l1 - error.l1_sd, 0.1) for error in errors],
+            upper=[max(error.l1 + error.l1_sd, 0.1) for error in errors],
         )
         for name, errors in found.items()
     )

@@ -141,11 +141,11 @@ class Compared:
             "how": self.exhibit.how,
             "remark": self.findings.remark,
             "verdicts": self.verdicts,
-            "numbers": [each.to_dict() for each in self.findings.numbers],
+            "numbers": [number.to_dict() for number in self.findings.numbers],
         }
 
 
 def tally(numbers: Sequence[PrintedNumber]) -> dict[str, int]:
     """Numbers by verdict, every verdict named."""
-    found = Counter(each.verdict for each in numbers)
+    found = Counter(number.verdict for number in numbers)
     return {verdict: found[verdict] for verdict in VERDICTS}

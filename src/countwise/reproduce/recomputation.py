@@ -10,8 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
+from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.noise.numbers import one_of
 from countwise.progress import Tell, silent
 from countwise.reproduce.exhibits import Compared, Effort, Exhibit, Paper, tally
 from countwise.reproduce.papers import PAPERS
@@ -78,8 +78,8 @@ def select(only: Sequence[str]) -> list[tuple[Paper, Exhibit]]:
         key, _, part = name.partition("/")
         paper = PAPERS[one_of(key, tuple(PAPERS), what="paper")]
         if part:
-            one_of(part, tuple(each.key for each in paper.exhibits), what=f"exhibit of {key}")
-        chosen += [(paper, each) for each in paper.exhibits if part in ("", each.key)]
+            one_of(part, tuple(exhibit.key for exhibit in paper.exhibits), what=f"exhibit of {key}")
+        chosen += [(paper, exhibit) for exhibit in paper.exhibits if part in ("", exhibit.key)]
     if len({(paper.key, each.key) for paper, each in chosen}) < len(chosen):
         raise InputError("an exhibit is named twice. To fix, name each paper or exhibit once.")
     return chosen

@@ -99,7 +99,7 @@ def table_4(effort: Effort, rng: np.random.Generator) -> Findings:
     for place, (first, text) in enumerate(TABLE_4.items(), start=1):
         row = f"{first}, {TOTAL - first}"
         ours = chances[first]
-        rank = sum(each > ours for each in chances.values()) + 1
+        rank = sum(chance > ours for chance in chances.values()) + 1
         numbers += [
             near(row, "place", str(place), rank),
             near(row, "grid of ±10", text, narrow[first], reading=NARROW),

@@ -49,7 +49,7 @@ def figure_1(effort: Effort, rng: np.random.Generator) -> Findings:
         title="True counts of scenarios 1 to 3: components in each range of fifty",
         axis="range of fifty, from 0 to 1000",
         low=1,
-        heights=tuple(float(each) for each in bins),
+        heights=tuple(float(edge) for edge in bins),
     )
     return Findings(numbers=numbers, pictures=[picture])
 

@@ -96,7 +96,7 @@ def table_2(effort: Effort, rng: np.random.Generator) -> Findings:
             [*[reading] * 5, ""],
         )
     return Findings(
-        numbers=[_put_right(each, noisy[2]) for each in numbers],
+        numbers=[_put_right(number, noisy[2]) for number in numbers],
         remark="The mean of scenario 4 printed as 11.0 comes out near 10.93, two standard errors "
         "below 10.95. The four variances of scenario 3 and the 191 of scenario 2 lie a "
         "little low, each within chance and all to the same side: the paper cuts the noise to a "

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
+from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
 from countwise.risk.closed import CLOSED
 
 PATTERN = re.compile(r"\s*([\w-]+)\s*(?:<=|≤)\s*(?:([\d./]+)\s*\*\s*)?([\w-]+)\s*")

@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from countwise.adjust.histogram import Estimator
+from countwise.adjust.estimators import Estimator
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
 from countwise.noise.laws import IntegerLaw, Laplace
@@ -138,7 +138,7 @@ def simulate_adjustment(
         )
         counts = [adjustment()([each]) for each in (drawn, mirrored)]
         for level, tally in enumerate(tallies):
-            losses = [((each[level] - true[level]) ** 2).sum() for each in counts]
+            losses = [((count[level] - true[level]) ** 2).sum() for count in counts]
             noise = drawn.noisy[level] - true[level]
             # Joint noise has another variance than its levels' laws: no control then.
             control = 0.0 if budget.joint else float((noise**2).sum())

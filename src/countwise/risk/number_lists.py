@@ -59,7 +59,11 @@ def histogram(text: str) -> list[Fraction]:
 
 
 def counts(text: str) -> list[int]:
-    """Whole counts, none negative."""
+    """Whole counts, none negative.
+
+    >>> counts("0:4,9")
+    [0, 1, 2, 3, 4, 9]
+    """
     values = numbers(text, what="counts", step=Fraction(1))
     if any(value.denominator != 1 or not 0 <= value <= LARGEST for value in values):
         raise InputError("counts must be whole numbers from 0 to 10^15, as in --counts 0:100.")

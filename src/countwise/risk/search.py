@@ -27,7 +27,7 @@ SCREEN_DRAWS, FIRST_LOOK = 1_000, 4_096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spot:
+class GridPoint:
     """A grid point and both expected squared errors there."""
 
     histogram: tuple[int, int]
@@ -50,7 +50,7 @@ class GridSearch:
     points: int
     counterexamples: int
     by_epsilon: tuple[tuple[Fraction, int], ...]
-    top: tuple[Spot, ...]
+    top: tuple[GridPoint, ...]
     proof: Counterexample | None
 
 
@@ -75,7 +75,7 @@ def search_grid(
             place = int(np.argmax(np.triu(np.where(fails, left / right, 0.0))))
             i, j = divmod(place, len(counts))
             spots.append(
-                Spot(
+                GridPoint(
                     histogram=(counts[i], counts[j]),
                     epsilon=epsilon,
                     worse=float(left[i, j]),
@@ -95,7 +95,7 @@ def search_grid(
 
 
 def _proof(
-    claim: EstimatorClaim, spot: Spot, kind: type[Laplace] | type[Geometric]
+    claim: EstimatorClaim, spot: GridPoint, kind: type[Laplace] | type[Geometric]
 ) -> Counterexample | None:
     precision = bits(spot.histogram, kind(scale=1 / spot.epsilon))
     return proven(claim, spot.histogram, spot.epsilon, kind=kind, precision=precision)

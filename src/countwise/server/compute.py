@@ -25,11 +25,11 @@ def main() -> None:
     network = sandbox.no_network()  # before NumPy starts threads
     from countwise.server.precompilation import warm_up
 
-    paths = [Path(each) for each in json.loads(sys.stdin.readline())]
+    paths = [Path(name) for name in json.loads(sys.stdin.readline())]
     warm_up()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     files = sandbox.only_files(read=paths)
-    missing = sum(not sandbox.can_read(each) for each in paths)
+    missing = sum(not sandbox.can_read(path) for path in paths)
     out = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints does not get among the records
     _write(out, {"network": not network, "files": not files, "missing": missing})

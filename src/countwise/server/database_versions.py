@@ -29,7 +29,7 @@ def is_current(engine: sa.Engine) -> bool:
     script = ScriptDirectory.from_config(settings())
     with reading(engine) as connection:
         found = MigrationContext.configure(connection).get_current_revision()
-    if found is not None and found not in {each.revision for each in script.walk_revisions()}:
+    if found is not None and found not in {step.revision for step in script.walk_revisions()}:
         raise ConfigError(
             f"the database is of version {found}, which this version of countwise does not know. "
             "To fix, run the version that made it, or a later one."

@@ -55,7 +55,7 @@ class Histories:
         note(self.engine, actor.name, "exported audit log")
         out = io.StringIO()
         writer = csv.writer(out)
-        writer.writerow([each.name for each in fields(EventView)])
+        writer.writerow([field.name for field in fields(EventView)])
         for row in rows:
             writer.writerow(map(_cell, asdict(row).values()))
         return out.getvalue()

@@ -172,13 +172,13 @@ def dataset_view(book: Book, known: DatasetSettings) -> PublicDataset:
         persons=known.schema.persons,
         columns=tuple(
             Column(
-                name=each.name,
-                type=each.kind,
-                low=each.low if each.kind in ("number", "integer") else None,
-                high=each.high if each.kind in ("number", "integer") else None,
-                levels=each.labels,
+                name=column.name,
+                type=column.kind,
+                low=column.low if column.kind in ("number", "integer") else None,
+                high=column.high if column.kind in ("number", "integer") else None,
+                levels=column.labels,
             )
-            for each in columns
+            for column in columns
         ),
         budget=balance_view(book.balance("dataset", known.name)),
     )
@@ -188,7 +188,7 @@ def entry_view(entry: Entry) -> EntryView:
     """An entry with its amounts of ε and ρ."""
     known = vars(entry)
     amounts = {"epsilon": _signed(entry.micro, in_epsilon), "rho": _signed(entry.rho, in_rho)}
-    names = [each.name for each in dataclasses.fields(EntryView) if each.name not in amounts]
+    names = [field.name for field in dataclasses.fields(EntryView) if field.name not in amounts]
     return EntryView(**{name: known[name] for name in names} | amounts)
 
 

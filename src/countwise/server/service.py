@@ -125,9 +125,9 @@ class Service(OwnAccount):
         projects = self.projects(actor)
         with self.ledger.reading() as book:
             own = [book.balance("user", actor.name)]
-            own += [book.balance("project", each) for each in projects]
+            own += [book.balance("project", project) for project in projects]
         shown = [balance_view(each) for each in own]
-        return shown + [each.budget for each in self.datasets(actor)]
+        return shown + [dataset.budget for dataset in self.datasets(actor)]
 
     def plan(self, actor: Actor, question: Question) -> QuestionPlan:
         """What asking would cost and could tell; reads no confidential row, spends nothing."""
@@ -145,7 +145,7 @@ class Service(OwnAccount):
         return QuestionPlan(
             cost=in_epsilon(0 if stored else micro(request.epsilon)),
             stored=stored is not None,
-            allowed=all(each.affords(amount) for each in balances),
+            allowed=all(balance.affords(amount) for balance in balances),
             budgets=tuple(map(balance_view, balances)),
             outcomes=request.claim.outcomes,
             power=chances(request),

@@ -102,7 +102,7 @@ def run_web(config: Config) -> None:
     if config.isolation:
         warm_up()
         shut = sandbox.only_files(read=_public(config), write=_own(config))
-    seen = [each.name for each in config.datasets.values() if sandbox.can_read(each.data)]
+    seen = [dataset.name for dataset in config.datasets.values() if sandbox.can_read(dataset.data)]
     if seen and config.isolation:
         raise ConfigError(
             f"the web process can read the confidential rows of {', '.join(seen)}. To fix, keep "

@@ -52,7 +52,7 @@ class Stewardship(Histories):
                     disabled=row.disabled,
                     datasets=tuple(sorted(each.dataset for each in reach if each.user == row.name)),
                     projects=tuple(
-                        sorted(each.project for each in groups if each.user == row.name)
+                        sorted(group.project for group in groups if group.user == row.name)
                     ),
                     budget=balance_view(book.balance("user", row.name)),
                 )
@@ -112,13 +112,13 @@ class Stewardship(Histories):
 
     def projects(self, actor: Actor) -> list[BudgetState]:
         """All projects with members or a budget."""
-        return [each for each in self.balances(actor) if each.scope == "project"]
+        return [balance for balance in self.balances(actor) if balance.scope == "project"]
 
     def datasets(self, actor: Actor) -> list[PublicDataset]:
         """All data sets."""
         actor.need("steward")
         with self.ledger.reading() as book:
-            return [dataset_view(book, each) for each in self.config.datasets.values()]
+            return [dataset_view(book, dataset) for dataset in self.config.datasets.values()]
 
     def balances(self, actor: Actor) -> list[BudgetState]:
         """The budget of every user, data set and project."""

@@ -1,4 +1,4 @@
-"""Counts under very wide noise, told in units of several: the noise of a count hides the rest.
+"""Counts under very wide noise, computed in units of several: the noise of a count hides the rest.
 
 With noise of scale 512 and more, a unit of 1/256 of the smallest scale moves no end of a range by
 more than that, and saves as many values of every law.
@@ -19,9 +19,9 @@ MOST_VALUES = 50_000_000  # of a law in single counts
 
 def unit_of(measurements: Sequence[Measurements]) -> int:
     """How many counts a unit may be: 1 unless all noise is wide, and no count exact."""
-    if any(each.exact is not None for each in measurements):
+    if any(measurement.exact is not None for measurement in measurements):
         return 1
-    smallest = min(float(law.scale) for each in measurements for law in each.laws)
+    smallest = min(float(law.scale) for measurement in measurements for law in measurement.laws)
     return max(int(smallest / FINEST), 1)
 
 
@@ -35,8 +35,8 @@ def in_units(measured: Measurements, unit: int) -> Measurements:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Coarse:
-    """Laws that were found in units, told in counts."""
+class CoarseLaws:
+    """Laws computed in units of several counts, asked about in single counts."""
 
     unit: int
 

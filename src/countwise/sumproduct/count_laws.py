@@ -15,6 +15,14 @@ class Laws:
 
     Outside its window a function is zero. Scales are free: most functions here matter up to a
     constant factor of each node.
+
+    >>> laws = Laws(
+    ...     lows=np.array([2, 0]),
+    ...     offsets=np.array([0, 2, 5]),
+    ...     values=np.array([0.5, 0.5, 0.2, 0.3, 0.5]),
+    ... )
+    >>> laws.highs.tolist(), laws.sums().tolist()
+    ([3, 2], [1.0, 1.0])
     """
 
     lows: IntArray

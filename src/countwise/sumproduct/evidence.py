@@ -14,11 +14,11 @@ How = Literal["noisy", "clipped", "redrawn"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Seen:
+class Evidence:
     """One value of each node of a level, and how it was made from the true count N.
 
     `noisy`: N + Z. `clipped`: max(N + Z, 0). `redrawn`: a draw of a count from its posterior
-    given N + Z under a flat prior on 0, 1, …, as in Algorithm 1 of Wang's 2020 draft.
+    given N + Z under a flat prior on 0, 1, …, as in Algorithm 1 of Wang 2020, 3.1.1.
     """
 
     noise: Noise

@@ -14,6 +14,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.kernels.compilation import reading
 from countwise.kernels.shifts import told_by_parents
+from countwise.negligible import SMALLEST
 from countwise.noise.laws import IntegerLaw
 from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.count_laws import Laws, grid, window_offsets
@@ -23,7 +24,6 @@ from countwise.sumproduct.tree import chunks
 LARGEST_ROW = 1 << 22  # values of the laws of parents that are made at a time
 CELLS = 8_192  # cells whose laws are made at a time
 EDGE = 1e-10  # share of a law at the end of its window that calls for a wider one
-DEEPEST = 700.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,7 +102,7 @@ class Families:
         centres = self.centres[first:last]
         longest = int(np.maximum(np.abs(part.lows - centres), np.abs(part.highs - centres)).max())
         steps = [sum_slopes(self.law, int(n), longest + far) for n in kinds]
-        starts = np.concatenate([[0], np.cumsum([len(each) for each in steps])])
+        starts = np.concatenate([[0], np.cumsum([len(step) for step in steps])])
         rows = told_by_parents(
             reading(part.values, np.float64),
             part.offsets,
@@ -115,7 +115,7 @@ class Families:
         )
         rows *= np.exp(self.law.logpmf(np.arange(-far, far + 1)) - self.law.logpmf(0))
         ends = rows[:, [0, -1]].max(axis=1) > EDGE * rows.sum(axis=1)
-        if bool(ends.any()) and far > 0 and depth < DEEPEST:
+        if bool(ends.any()) and far > 0 and depth < SMALLEST:
             return self._rows(couplings, first, last, 2 * depth)
         return rows
 

@@ -19,7 +19,7 @@ from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 
 FAR = 10**6  # of scales from zero
-MOST_VALUES = 10_000_000
+MOST_VALUES = 10_000_000  # in the windows of all cells, about 90 scales each
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -12,26 +12,24 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels import coupled
+from countwise.negligible import SMALLEST, WINDOW
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import node_noise
-from countwise.sumproduct.priors import Except, Prior
+from countwise.sumproduct.priors import ExceptKnown, Prior
 from countwise.sumproduct.step_mixture import Steps, laid_out
 from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
 from countwise.tables.measurements import Measurements
 
-DEPTH = 45.0  # windows end where the likelihood is exp(-45) of its largest value
-DEEPEST = 700.0  # and never beyond what a float64 can hold
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Measured:
+class MeasuredTies:
     """What was seen of each level's nodes, the prior of the cells, and the windows in use."""
 
     hierarchy: Hierarchy
-    seen: tuple[tuple[Seen, ...], ...]
+    seen: tuple[tuple[Evidence, ...], ...]
     prior: Prior
     depths: tuple[FloatArray, ...]
     lows: tuple[IntArray, ...]
@@ -44,6 +42,16 @@ class Measured:
     def largest(self) -> int:
         """The largest count in any window of a cell."""
         return int(self.highs[-1].max())
+
+    @property
+    def additive(self) -> bool:
+        """A parent is the sum of its children, and nothing else is known of them together."""
+        return True
+
+    @property
+    def cost(self) -> float:
+        """Never so much that another route would be quicker."""
+        return 0.0
 
     def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Likelihood of the node's own values; of cells, times the prior."""
@@ -99,7 +107,14 @@ class Measured:
         bounds = np.array([0, children.nodes])
         return laid_out(children, everyone, bounds, children.lows, children.highs)
 
-    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Measured | None":
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """None: the root is drawn first."""
+        del children, low, coupling, count, rng
+        return None
+
+    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "MeasuredTies | None":
         """Twice the depth at every node that was touched; None when no window grows.
 
         Mass at 0 or at the end of the prior is no reason: nothing lies beyond.
@@ -110,10 +125,10 @@ class Measured:
             last = level == len(self.hierarchy.offsets) and upper is not None
             start = self.lows[level] > 0 if self.prior.lower == 0 else True
             more = (low & start) | (high & ~(last & (self.highs[level] == upper)))
-            deepest = more & (self.depths[level] >= DEEPEST) & (self._noise(level) > 0.0)
+            deepest = more & (self.depths[level] >= SMALLEST) & (self._noise(level) > 0.0)
             if deepest.any():
                 raise InputError(self._named(level, deepest))
-            deeper = np.minimum(2 * self.depths[level], DEEPEST)
+            deeper = np.minimum(2 * self.depths[level], SMALLEST)
             depths.append(np.where(more, deeper, self.depths[level]))
         wider = measured(self.hierarchy, self.seen, self.prior, depths=depths)
         wider = replace(wider, shared=self.shared)
@@ -145,25 +160,25 @@ class Measured:
         return (
             f"the noisy count {values[node]:,} of {named(self.hierarchy, level, node)} contradicts "
             f"the prior ({self.prior.words()}) or the other noisy counts: together they have a "
-            f"probability below e^-{DEEPEST:.0f}. To fix, choose another prior, or check epsilon."
+            f"probability below e^-{SMALLEST:.0f}. To fix, choose another prior, or check epsilon."
         )
 
 
 def seen_by(
-    measurements: Sequence[Measurements], prior: Prior, *, depth: float = DEPTH
-) -> Measured:
+    measurements: Sequence[Measurements], prior: Prior, *, depth: float = WINDOW
+) -> MeasuredTies:
     """Ties of a hierarchy given every noisy value of every node; exact counts need no prior."""
-    noises = [node_noise(each) for each in measurements]
+    noises = [node_noise(measurement) for measurement in measurements]
     seen = [
         [
-            Seen(noise=noise[level], values=each.noisy[level])
+            Evidence(noise=noise[level], values=each.noisy[level])
             for each, noise in zip(measurements, noises, strict=True)
         ]
         for level in range(len(measurements[0].hierarchy.sizes))
     ]
     exact = measurements[0].exact
     if exact is not None and exact[-1].any():
-        prior = Except(prior=prior, known=exact[-1])
+        prior = ExceptKnown(prior=prior, known=exact[-1])
     hierarchy = measurements[0].hierarchy
     depths = [np.full(size, depth) for size in hierarchy.sizes]
     ties = measured(hierarchy, seen, prior, depths=depths)
@@ -183,13 +198,13 @@ def _shared(first: Measurements) -> tuple[tuple[IntArray, IntArray], ...]:
 
 def measured(
     hierarchy: Hierarchy,
-    seen: Sequence[Sequence[Seen]],
+    seen: Sequence[Sequence[Evidence]],
     prior: Prior,
     *,
     depths: Sequence[FloatArray] | None = None,
-) -> Measured:
+) -> MeasuredTies:
     """Ties of a hierarchy whose levels have these values, in windows of the given depths."""
-    depths = depths or [np.full(size, DEPTH) for size in hierarchy.sizes]
+    depths = depths or [np.full(size, WINDOW) for size in hierarchy.sizes]
     lows: list[IntArray] = []
     highs: list[IntArray] = []
     for level in range(len(hierarchy.offsets), -1, -1):
@@ -200,7 +215,7 @@ def measured(
             low, high = _below(low, high, hierarchy.offsets[level], lows[-1], highs[-1])
         lows.append(low)
         highs.append(high)
-    return Measured(
+    return MeasuredTies(
         hierarchy=hierarchy,
         seen=tuple(tuple(each) for each in seen),
         prior=prior,
@@ -218,7 +233,7 @@ def _all_shared(hierarchy: Hierarchy) -> tuple[tuple[IntArray, IntArray], ...]:
 
 
 def _window(
-    seen: Sequence[Seen], depth: FloatArray, lower: int | None
+    seen: Sequence[Evidence], depth: FloatArray, lower: int | None
 ) -> tuple[IntArray, IntArray]:
     """The hull of the values of each node, wider by the shortest reach of their noises."""
     if not seen:
@@ -235,7 +250,7 @@ def _window(
 
 
 def _within(
-    low: IntArray, high: IntArray, seen: Sequence[Seen], depth: FloatArray, upper: int | None
+    low: IntArray, high: IntArray, seen: Sequence[Evidence], depth: FloatArray, upper: int | None
 ) -> tuple[IntArray, IntArray]:
     """Windows of cells, cut where the prior ends.
 

@@ -36,11 +36,11 @@ class Normal(NamedTuple):
 def own_values(measurements: Sequence[Measurements], level: int) -> Normal | None:
     """A level's own noisy counts, several of them averaged."""
     found: Normal | None = None
-    for each in measurements:
-        law = each.laws[level]
+    for measurement in measurements:
+        law = measurement.laws[level]
         own = max(law.variance, LEAST_VARIANCE) if law.scale else 0.0
-        variances = np.where(each.protected(level), own, 0.0)
-        found = Normal(each.noisy[level].astype(np.float64), variances).times(found)
+        variances = np.where(measurement.protected(level), own, 0.0)
+        found = Normal(measurement.noisy[level].astype(np.float64), variances).times(found)
     return found
 
 
@@ -73,10 +73,10 @@ def downward(
     """What the rest of the tree, nothing of the subtree, says about nodes from `first` down."""
     found = {first: above}
     for level in range(first, len(hierarchy.sizes) - 1):
-        told, sums, part = own[level].times(found[level]), below[level], ups[level + 1]
+        above, sums, part = own[level].times(found[level]), below[level], ups[level + 1]
         size = np.diff(hierarchy.offsets[level])
-        means = np.repeat(told.means - sums.means, size) + part.means
-        variances = np.repeat(told.variances + sums.variances, size) - part.variances
+        means = np.repeat(above.means - sums.means, size) + part.means
+        variances = np.repeat(above.variances + sums.variances, size) - part.variances
         found[level + 1] = Normal(means, np.maximum(variances, 0.0))
     return found
 

@@ -16,26 +16,26 @@ from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import beside_normal, tops
+from countwise.negligible import SMALLEST, WIDENED
 from countwise.noise.laws import IntegerLaw
 from countwise.progress import Tell, silent
-from countwise.sumproduct.coarse_units import Coarse, in_units, unit_of
+from countwise.sumproduct.coarse_units import CoarseLaws, in_units, unit_of
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.families import DEEPEST, EDGE, Families
+from countwise.sumproduct.families import EDGE, Families
 from countwise.sumproduct.implied_bounds import check_exact, least_and_most
 from countwise.sumproduct.measured_nodes import measured, seen_by
 from countwise.sumproduct.node_noise import Noise, node_noise, reach
 from countwise.sumproduct.normal_approximation import Normal, own_values, rests
-from countwise.sumproduct.priors import Free
-from countwise.sumproduct.pruned_tree import Grafted, TooNarrowError
+from countwise.sumproduct.priors import NoPrior
+from countwise.sumproduct.pruned_tree import PrunedTies, TooNarrowError
 from countwise.sumproduct.summaries import Summaries, highest_ranges, summarise
 from countwise.sumproduct.tree import Solved, solve
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 
-DEPTH = 32.0  # windows end where a factor is exp(-32) of its largest value
 AT_A_TIME = 8_192  # nodes whose laws are made at a time
 SECONDS = 60.0  # an exact computation that would take longer is left to the normal one
-MOST_BYTES = 1e9
+MOST_BYTES = 1e9  # of messages; beyond, sums of many noises are taken as normal
 MOST_REACH = 2_000_000  # counts that the noise of one node is tabled over
 MOST_GAPS = 1e8  # between parents' noisy counts and the sums of their cells', all together
 
@@ -78,15 +78,17 @@ def free_laws(
     check_exact(measurements[0].hierarchy, measurements[0].noisy, known(measurements[0]))
     unit = unit_of(measurements)
     if unit > 1:
-        seen = [in_units(each, unit) for each in measurements]
-        return InUnits(inner=free_laws(seen, seconds=seconds, tell=tell), units=Coarse(unit=unit))
+        seen = [in_units(measurement, unit) for measurement in measurements]
+        return InUnits(
+            inner=free_laws(seen, seconds=seconds, tell=tell), units=CoarseLaws(unit=unit)
+        )
     time, memory = cost(measurements)
     if time <= seconds and memory <= MOST_BYTES:
         tell("passing messages")
         try:
             if len(measurements) == 1:
                 return by_shifts(measurements[0])
-            solved = solve(seen_by(measurements, Free()), edge=EDGE)
+            solved = solve(seen_by(measurements, NoPrior()), edge=EDGE)
             return ByMessages(measurements=tuple(measurements), solved=solved)
         except InputError:  # noisy counts so far apart that products of their laws vanish
             pass
@@ -105,7 +107,7 @@ def known(seen: Measurements) -> tuple[BoolArray, ...] | None:
 def cost(measurements: Sequence[Measurements]) -> tuple[float, float]:
     """About how many seconds and bytes exact messages take."""
     hierarchy, laws = measurements[0].hierarchy, measurements[0].laws
-    wide = [2.0 * reach(law, DEPTH) + 1.0 for law in laws]
+    wide = [2.0 * reach(law, WIDENED) + 1.0 for law in laws]
     last = len(laws) - 1
     shifts = len(measurements) == 1
     time = 1e-7 * hierarchy.cells * wide[-1]
@@ -224,7 +226,7 @@ class ByShifts(_Bounded):
         raise IndexError(place)
 
 
-def by_shifts(seen: Measurements, *, depth: float = DEPTH) -> ByShifts:
+def by_shifts(seen: Measurements, *, depth: float = WIDENED) -> ByShifts:
     """The laws of one measurement, in windows as deep as they must be."""
     hierarchy = seen.hierarchy
     last = len(hierarchy.offsets) - 1
@@ -248,13 +250,13 @@ def by_shifts(seen: Measurements, *, depth: float = DEPTH) -> ByShifts:
     top: tuple[tuple[Laws, ...], ...] = ((leaves,),)
     if last > 0:
         above = _above(hierarchy)
-        values = seen_by([_without_cells(seen, above)], Free()).seen
+        values = seen_by([_without_cells(seen, above)], NoPrior()).seen
         depths = [np.full(size, depth) for size in above.sizes]
-        ties = Grafted(top=measured(above, values, Free(), depths=depths), leaves=leaves)
+        ties = PrunedTies(top=measured(above, values, NoPrior(), depths=depths), leaves=leaves)
         try:
             solved = solve(ties, edge=EDGE)
         except TooNarrowError:
-            if depth >= DEEPEST:
+            if depth >= SMALLEST:
                 raise InputError("noisy counts are too far from each other.") from None
             return by_shifts(seen, depth=2 * depth)
         rest = solved.family(last - 1, 0, above.sizes[last - 1]).messages
@@ -327,7 +329,7 @@ class InUnits:
     """Laws of counts under very wide noise, found in units of several counts."""
 
     inner: FreeLaws
-    units: Coarse
+    units: CoarseLaws
     exact: bool = False
 
     @property
@@ -358,14 +360,14 @@ def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
         here = slice(start, start + AT_A_TIME)
         own, y = noise.part(here), values[here]
         means, variances = rest.means[here], rest.variances[here]
-        near = own.reach(np.full(len(y), DEPTH))
-        spread = np.sqrt(2.0 * DEPTH * np.minimum(variances, 1e30)) + 1.0
+        near = own.reach(np.full(len(y), WIDENED))
+        spread = np.sqrt(2.0 * WIDENED * np.minimum(variances, 1e30)) + 1.0
         still = (near == 0) | (variances == 0.0)
         middle = np.where(near == 0, y, np.rint(means)).astype(np.int64)
         law = noise.laws[0]
         peaks = tops(
             reading(y, np.int64),
-            np.asarray(law.slope(np.arange(max(reach(law, DEPTH), 1)))),
+            np.asarray(law.slope(np.arange(max(reach(law, WIDENED), 1)))),
             reading(means, np.float64),
             reading(np.where(variances > 0.0, variances, 1.0), np.float64),
         )
@@ -394,7 +396,7 @@ def normal_ranges(
     Noise that reaches very far is counted in units of several counts, and the ranges are rounded
     outwards to them.
     """
-    far = reach(law, DEPTH)
+    far = reach(law, WIDENED)
     if far > MOST_REACH:
         unit = far // MOST_REACH + 1
         low, high = normal_ranges(

@@ -74,7 +74,7 @@ class Independent:
 
 
 @dataclass(frozen=True)
-class Free(Independent):
+class NoPrior(Independent):
     """No prior: every count may be any whole number, negative ones too, all equally likely.
 
     With it the law of a count given the noisy ones covers what it says whatever the truth is: the
@@ -294,7 +294,7 @@ class Shares:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Except:
+class ExceptKnown:
     """A prior of which cells are excepted whose counts are known."""
 
     prior: Prior
@@ -367,7 +367,7 @@ def read_prior(text: str) -> Prior:
     try:
         numbers = [float(part) for part in rest.split(",") if part]
         if kind == "none" and not rest:
-            return Free()
+            return NoPrior()
         if kind in TO_AN_END:
             return TO_AN_END[kind](Uniform(int(rest) if rest else None))
         if kind == "poisson":

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countwise.arrays import BoolArray, IntArray
+from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.sumproduct.count_laws import Laws
-from countwise.sumproduct.measured_nodes import Measured
+from countwise.sumproduct.measured_nodes import MeasuredTies
 from countwise.sumproduct.step_mixture import Steps
 from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grafted:
+class PrunedTies:
     """Ties of the top, whose nodes at the cut know what came up to them from below."""
 
-    top: Measured
+    top: MeasuredTies
     leaves: Laws
 
     @property
@@ -28,6 +28,16 @@ class Grafted:
     def largest(self) -> int:
         """The largest count in any window at the cut."""
         return int(self.leaves.highs.max())
+
+    @property
+    def additive(self) -> bool:
+        """As of any measured tree."""
+        return self.top.additive
+
+    @property
+    def cost(self) -> float:
+        """As of any measured tree."""
+        return self.top.cost
 
     def own(self, level: int, first: int, last: int, log_total: TotalPrior | None = None) -> Laws:
         """Of nodes at the cut, all that is known from their pieces."""
@@ -47,14 +57,20 @@ class Grafted:
         """As of any measured tree."""
         return self.top.steps(level, parent, children)
 
-    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Grafted | None":
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """As of any measured tree."""
+        return self.top.top_draws(children, low, coupling, count, rng)
+
+    def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "PrunedTies | None":
         """Wider windows above the cut; at the cut they are as wide as the pieces made them."""
         low, high = touched[-1]
         start = self.leaves.lows > 0 if self.top.prior.lower == 0 else True
         if bool((((low & start) | high) & (self.leaves.sizes > 1)).any()):
             raise TooNarrowError
         wider = self.top.widened(touched)
-        return None if wider is None else Grafted(top=wider, leaves=self.leaves)
+        return None if wider is None else PrunedTies(top=wider, leaves=self.leaves)
 
     def contradiction(self, touched: list[tuple[BoolArray, BoolArray]]) -> str:
         """As of any measured tree."""

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.kernels.combination_weights import combination_logs
 from countwise.kernels.coupled_mixture import StepLayout, mixture, mixture_draws_given, mixture_sums
 from countwise.kernels.solution import LEAST_OVERLAP
 from countwise.sumproduct.count_laws import Laws, grid
@@ -27,6 +28,8 @@ class Steps:
     chances: FloatArray
     places: IntArray
     overlap: ClassVar[float] = LEAST_OVERLAP
+    separable: ClassVar[bool] = True
+    """Whether the counts of a step are independent but for their sum."""
 
     def weights(self, children: Laws) -> FloatArray:
         """Messages times chances."""
@@ -38,15 +41,15 @@ class Steps:
         return StepLayout(self.offsets, self.lows, self.components, self.bounds)
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
-        """What holds of the kernel's sum when `coupling` holds of the parent's count."""
+        """The coupling of the kernel's sum, from that of the parent's count."""
         return low, coupling
 
     def untied(self, sums: FloatArray) -> FloatArray:
-        """The law of the parent's count from that of the kernel's sum."""
+        """The law of the parent's count, from the law of the kernel's sum."""
         return sums
 
     def unpacked(self, packed: IntArray) -> IntArray:
-        """The counts in the kernel's numbers."""
+        """The counts of children, from the numbers the kernel adds up."""
         return packed
 
     def sums(
@@ -68,13 +71,23 @@ class Steps:
         weights = self.weights(children)
         found = mixture(weights, self.layout, coupling, low, least_overlap=self.overlap)
         size = len(children.values)
-        told = np.bincount(self.places, found.messages * self.chances, size)
+        messages = np.bincount(self.places, found.messages * self.chances, size)
         marginals = np.bincount(self.places, found.marginals, size)
         return (
             np.asarray(marginals, np.float64),
-            np.asarray(told, np.float64),
+            np.asarray(messages, np.float64),
             self.untied(found.sums),
         )
+
+    def logs(
+        self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
+    ) -> FloatArray:
+        """log of the joint weight of each row of counts, when `coupling` holds of their sum."""
+        at = rows.sum(axis=1) - low
+        inside = (at >= 0) & (at < len(coupling))
+        with np.errstate(divide="ignore"):
+            tied = np.log(np.where(inside, coupling[np.where(inside, at, 0)], 0.0))
+        return np.asarray(combination_logs(rows, weights, self.layout) + tied)
 
     def split(self, children: Laws, sums: IntArray, rng: np.random.Generator) -> IntArray:
         """A draw of the children for each given sum, one a row."""

@@ -6,10 +6,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.choices import one_of
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import SAME, highest
-from countwise.noise.numbers import one_of
 from countwise.sumproduct.count_laws import Laws
 
 Interval = Literal["highest", "central"]

@@ -21,7 +21,7 @@ from countwise.tables.hierarchy import Hierarchy
 
 CHUNK = 8_192  # children solved at a time
 EDGE = 1e-13  # share of mass at the end of a window that calls for a wider one
-WIDENINGS = 12
+WIDENINGS = 12  # doublings: from any first depth to beyond the smallest float64
 KEPT = 20_000_000  # values of a level's marginals that are kept; beyond, they are computed again
 
 
@@ -46,6 +46,16 @@ class Ties(Protocol):
         """The largest count in any window of a cell."""
         ...
 
+    @property
+    def additive(self) -> bool:
+        """Whether children are tied by their sum alone, so that maxima pass as sums do."""
+        ...
+
+    @property
+    def cost(self) -> float:
+        """About how many elementary operations messages take, where that can be very many."""
+        ...
+
     def own(self, level: int, first: int, last: int, log_total: "TotalPrior | None" = None) -> Laws:
         """What nodes of a level know by themselves; of cells and the root, their prior included."""
         ...
@@ -60,6 +70,12 @@ class Ties(Protocol):
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The children of one parent as a mixture of coupled sums."""
+        ...
+
+    def top_draws(
+        self, children: Laws, low: int, coupling: FloatArray, count: int, rng: np.random.Generator
+    ) -> IntArray | None:
+        """Joint draws of the root's children; None where the root is drawn first, then split."""
         ...
 
     def widened(self, touched: list[tuple[BoolArray, BoolArray]]) -> "Ties | None":
@@ -183,7 +199,7 @@ def pass_down(
     solved: Solved, level: int, owns: list[Laws], touched: Touched, *, edge: float = EDGE
 ) -> Solved:
     """The same with the marginals of the next level, and what couples their children."""
-    kept, told, marginals, held = dict(solved.kept), [], [], 0
+    kept, messages, marginals, size = dict(solved.kept), [], [], 0
     ends = []
     for first, last in chunks(solved.hierarchy.offsets[level]):
         family = solved.family(level, first, last)
@@ -197,17 +213,17 @@ def pass_down(
                 "prior."
             )
         ends.append(family.marginals.touching(above=edge))
-        held += len(family.marginals.values)
-        if held <= KEPT:
+        size += len(family.marginals.values)
+        if size <= KEPT:
             marginals.append(family.marginals)
         if level + 1 < len(owns):
-            told.append(family.messages)
+            messages.append(family.messages)
     touched.append((np.concatenate([e[0] for e in ends]), np.concatenate([e[1] for e in ends])))
-    if held <= KEPT:
+    if size <= KEPT:
         kept[level + 1] = marginals
     couplings = solved.couplings
     if level + 1 < len(owns):
-        couplings = (*couplings, owns[level + 1].times(joined(told).values))
+        couplings = (*couplings, owns[level + 1].times(joined(messages).values))
     return Solved(ties=solved.ties, ups=solved.ups, couplings=couplings, kept=kept)
 
 

@@ -1,8 +1,8 @@
 """True counts, wrapped so that they are not shown, stored or passed on by accident."""
 
 import os
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Generic, NoReturn, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -14,25 +14,58 @@ from countwise.tables.hierarchy import Hierarchy
 MAX_COUNT = 10**15
 
 
-class Confidential:
-    """The true counts of the cells of a public hierarchy.
+class Space(Protocol):
+    """Public cells: those of one tree, or of variables that cross each other."""
 
-    The hierarchy is public and may be read by anyone. The counts leave through `reveal`, which
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        ...
+
+    def describe(self) -> Iterator[tuple[str, int]]:
+        """Level names with their number of nodes."""
+        ...
+
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Cells = TypeVar("Cells", bound=Space, default=Hierarchy)
+else:
+    from typing import TypeVar
+
+    Cells = TypeVar("Cells")  # a default for it comes with Python 3.13
+
+
+class Confidential(Generic[Cells]):
+    """The true counts of public cells, such as those of a hierarchy.
+
+    The cells are public and may be read by anyone. The counts leave through `reveal`, which
     only the function that adds noise may call. They are whole, none negative and none unknown:
     the noise is scaled to whole counts, and would leave a fraction of them to be read.
     """
 
-    __slots__ = ("__cells", "hierarchy")
+    __slots__ = ("__cells", "space")
 
-    def __init__(self, hierarchy: Hierarchy, cells: IntArray) -> None:
-        self.hierarchy = hierarchy
-        self.__cells = frozen(_checked(cells, size=hierarchy.cells))
+    def __init__(self, space: Cells, cells: IntArray) -> None:
+        self.space = space
+        self.__cells = frozen(_checked(cells, size=space.cells))
+
+    @property
+    def hierarchy(self: "Confidential[Hierarchy]") -> Hierarchy:
+        """The tree of cells."""
+        if not isinstance(self.space, Hierarchy):
+            raise TableError(
+                "this table crosses several variables, and what it was given to takes one tree. To "
+                "fix, read it with by=… alone."
+            )
+        return self.space
 
     def reveal(self) -> IntArray:
         """The true count of every cell."""
         return self.__cells
 
-    def level(self, level: int) -> "Confidential":
+    def level(self: "Confidential[Hierarchy]", level: int) -> "Confidential[Hierarchy]":
         """The same people counted at a level of the tree, which becomes the level of cells."""
         return Confidential(
             self.hierarchy.above(level), self.hierarchy.sums(self.__cells)[level].copy()
@@ -44,13 +77,15 @@ class Confidential:
         return nonce + AESGCM(key).encrypt(nonce, self.__cells.tobytes(), None)
 
     @staticmethod
-    def gathered(hierarchy: Hierarchy, parts: Sequence[bytes], key: bytes) -> "Confidential":
+    def gathered(
+        hierarchy: Hierarchy, parts: Sequence[bytes], key: bytes
+    ) -> "Confidential[Hierarchy]":
         """The table of a hierarchy whose cells were sealed in parts, one after another."""
         opened = [AESGCM(key).decrypt(part[:12], part[12:], None) for part in parts]
         return Confidential(hierarchy, np.frombuffer(b"".join(opened), dtype=np.int64))
 
     def __repr__(self) -> str:
-        shape = ", ".join(f"{size} {level}" for level, size in self.hierarchy.describe())
+        shape = ", ".join(f"{size} {level}" for level, size in self.space.describe())
         return f"Confidential({shape})"
 
     def __reduce__(self) -> NoReturn:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -17,6 +16,7 @@ from countwise.tables.file_faults import ARROW, missing_column, parsing
 from countwise.tables.files import column_names, is_text, name_of
 from countwise.tables.files import opened as read
 from countwise.tables.frames import NAME, as_table
+from countwise.tables.scratch import scratch
 from countwise.tables.spark_session import is_spark, quiet, session
 from countwise.tables.statistical import STATISTICAL
 from countwise.tables.workbooks import WORKBOOKS
@@ -100,9 +100,9 @@ def opened(
     """The records of a file or data frame, or of a table by its name, in an engine by its URL.
 
     What DuckDB can not hold in memory it writes to a folder that only this user can read and
-    that is gone at the end.
+    that is gone at the end, or after a kill at the next start.
     """
-    with TemporaryDirectory(prefix="countwise-") as folder:
+    with scratch() as folder:
         backend = connect(engine, folder=folder)
         try:
             given = as_table(records)

@@ -53,7 +53,17 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Hierarchy:
-    """Level names, the labels in use at each, and the shape of the tree."""
+    """Level names, the labels in use at each, and the shape of the tree.
+
+    >>> rows = {"region": ["N", "N", "S"], "age": ["old", "young", "old"]}
+    >>> tree, _ = build(pl.DataFrame(rows))
+    >>> tree.levels, tree.sizes
+    (('total', 'region', 'age'), (1, 2, 3))
+    >>> [values.tolist() for values in tree.sums(np.array([3, 0, 5]))]
+    [[8], [3, 5], [3, 0, 5]]
+    >>> tree.path(2, 1), tree.parent(2, 1), tree.children(1, 0)
+    (('N', 'young'), 0, slice(0, 2, None))
+    """
 
     by: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
@@ -101,6 +111,15 @@ class Hierarchy:
         fan_out = np.diff(self.offsets[level - 1])
         return np.repeat(np.arange(len(fan_out)), fan_out)
 
+    def parent(self, level: int, node: int) -> int:
+        """The position of a node's parent one level up: that of one entry of `parents`."""
+        return int(np.searchsorted(self.offsets[level - 1], node, side="right")) - 1
+
+    def children(self, level: int, parent: int) -> slice:
+        """Where the children of a parent at a level stand one level down."""
+        start, stop = self.offsets[level][parent : parent + 2].tolist()
+        return slice(start, stop)
+
     def path_codes(self, level: int) -> tuple[CodeArray, ...]:
         """For each node of a level, the codes of its labels from outer to inner."""
         columns: list[CodeArray] = []
@@ -133,7 +152,7 @@ class Hierarchy:
         labels: list[str] = []
         for depth in range(level, 0, -1):
             labels.append(self.labels[depth - 1][int(self.codes[depth - 1][node])])
-            node = int(np.searchsorted(self.offsets[depth - 1], node, side="right")) - 1
+            node = self.parent(depth, node)
         return tuple(reversed(labels))
 
     @cached_property
@@ -144,15 +163,15 @@ class Hierarchy:
         """Level and position of the node with this path."""
         node = 0
         for depth, label in enumerate(path):
-            start, stop = self.offsets[depth][node], self.offsets[depth][node + 1]
+            here = self.children(depth, node)
             code = self._positions[depth].get(label, -1)
-            children = self.codes[depth][start:stop]
+            children = self.codes[depth][here]
             place = int(np.searchsorted(children, code)) if code >= 0 else len(children)
             if place == len(children) or children[place] != code:
                 raise TableError(
                     f"no node {'/'.join(path)!r}: level {self.by[depth]!r} has no {label!r} there."
                 )
-            node = int(start) + place
+            node = here.start + place
         return len(path), node
 
     def describe(self) -> Iterator[tuple[str, int]]:

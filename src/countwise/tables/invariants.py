@@ -113,7 +113,7 @@ def refuse_contradictions(
     values: Sequence[IntArray],
 ) -> None:
     """Exact counts are 0 or more, and those below an exact count fit into it."""
-    least = floors(hierarchy, exact, [np.maximum(each, 0) for each in values])
+    least = floors(hierarchy, exact, [np.maximum(value, 0) for value in values])
     for level, offsets in enumerate(hierarchy.offsets):
         below = np.add.reduceat(least[level + 1], offsets[:-1])
         whole = np.logical_and.reduceat(exact[level + 1], offsets[:-1])

@@ -5,9 +5,10 @@ shows a count or a label: in a faulty file what stands for a label can be a coun
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ from countwise.tables.labels import refuse_totals_of_domain
 from countwise.tables.layouts import Layout
 from countwise.tables.order import as_listed
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels, whole_numbers
+from countwise.tables.workload import Workload
 
 NO_DOMAIN = (
     "the list of cells must be public, because a cell that appears only when someone is in it "
@@ -40,23 +42,66 @@ class PublicCellsWarning(UserWarning):
     """The rows of a table were taken as the public list of cells without saying so."""
 
 
+Across = str | Mapping[str, Sequence[str]]
+"""Variables that cross the first: `age: band > year, sex`, or their levels by their names."""
+
+
+@overload
 def read_counts(
     table: object,
     *,
     by: Sequence[str],
     count: str,
+    across: None = None,
     domain: str | Path | None = None,
     cells_are_public: bool | None = None,
     loader: Loader | None = None,
     sum_duplicates: bool = False,
-) -> Confidential:
+) -> Confidential: ...
+@overload
+def read_counts(
+    table: object,
+    *,
+    by: Sequence[str],
+    count: str,
+    across: Across,
+    domain: str | Path | None = None,
+    cells_are_public: bool | None = None,
+    loader: Loader | None = None,
+    sum_duplicates: bool = False,
+) -> Confidential[Workload]: ...
+@overload
+def read_counts(
+    table: object,
+    *,
+    by: Sequence[str],
+    count: str,
+    across: Across | None,
+    domain: str | Path | None = None,
+    cells_are_public: bool | None = None,
+    loader: Loader | None = None,
+    sum_duplicates: bool = False,
+) -> Confidential | Confidential[Workload]: ...
+def read_counts(
+    table: object,
+    *,
+    by: Sequence[str],
+    count: str,
+    across: Across | None = None,
+    domain: str | Path | None = None,
+    cells_are_public: bool | None = None,
+    loader: Loader | None = None,
+    sum_duplicates: bool = False,
+) -> Confidential | Confidential[Workload]:
     """The confidential table in a file: one row a cell, level columns outer to inner, a count.
 
     Files are CSV, Parquet, Arrow, workbooks, and those of Stata and SPSS, or many under a
     pattern; data frames and Arrow tables are taken too. The cells are those of the public
     `domain` file; cells without a row are zeros. Without a domain the rows of the table are the
-    cells, which is right only when that list is public: say so with `cells_are_public=True`. A
-    `loader` such as `Layout` reads other layouts and is told what can not be seen of a file.
+    cells, which is right only when that list is public: say so with `cells_are_public=True`.
+    Variables `across` cross that of the levels `by`; the cells are then all combinations of the
+    categories listed. A `loader` such as `Layout` reads other layouts and is told what can not be
+    seen of a file. Rows of one cell are refused, unless `sum_duplicates` adds them up.
     """
     given = as_table(table)
     if domain is None and cells_are_public is False:
@@ -68,11 +113,39 @@ def read_counts(
             PublicCellsWarning,
             stacklevel=2,
         )
+    if across is not None:
+        from countwise.tables.crossed_cells import variables_of
+
+        names = variables_of(listed(by), across)
+        levels = [each for levels in names.values() for each in levels]
+        source, counts = _rows(given, levels, count, loader, domain, sum_duplicates)
+        return Confidential(*_crossed_counts(source, counts, names, domain, loader))
     return Confidential(
         *read_public_counts(
             given, by=by, count=count, domain=domain, loader=loader, sum_duplicates=sum_duplicates
         )
     )
+
+
+def _crossed_counts(
+    source: TableFile,
+    counts: IntArray,
+    names: Mapping[str, tuple[str, ...]],
+    domain: str | Path | None,
+    loader: Loader | None,
+) -> tuple[Workload, IntArray]:
+    """The cells of variables that cross, and their counts."""
+    from countwise.tables.crossed_cells import listed_domain, places_in, read_crossed_domain
+
+    if domain is None:
+        crossing = listed_domain(source, names)
+    else:
+        no_totals = isinstance(loader, Layout) and loader.no_totals
+        crossing = read_crossed_domain(domain, names, no_totals=no_totals)
+    workload = crossing.workload
+    place = places_in(workload, source.frame)
+    where = source.path if domain is None else Path(domain)
+    return workload, located(source, counts, place, cells=workload.cells, domain=where)
 
 
 def read_public_counts(
@@ -89,16 +162,7 @@ def read_public_counts(
     A `domain` that was read already is its cells.
     """
     by = listed(by)
-    check_level_names(by)
-    if count in by:
-        raise TableError(f"column {count!r} can not be a level and the count.")
-    loader = Layout() if loader is None else loader
-    source = loader(as_table(table), by, count)
-    refuse_bad_labels(source, by)
-    counts = whole_numbers(source, count, least=0)
-    if sum_duplicates:
-        source, counts = _summed(source, counts, by)
-    _refuse_alike(source, by, shown=domain is None)
+    source, counts = _rows(table, by, count, loader, domain, sum_duplicates)
     if isinstance(domain, Hierarchy):
         return domain, placed(source, counts, domain)
     if domain is not None:
@@ -108,6 +172,28 @@ def read_public_counts(
         return hierarchy, placed(source, counts, hierarchy, domain=Path(domain))
     hierarchy, order = unique_cells(source, by)
     return hierarchy, counts[order]
+
+
+def _rows(
+    table: object,
+    by: Sequence[str],
+    count: str,
+    loader: Loader | None,
+    domain: object,
+    sum_duplicates: bool,
+) -> tuple[TableFile, IntArray]:
+    """The rows of a table, checked, and the count of each."""
+    check_level_names(tuple(by))
+    if count in by:
+        raise TableError(f"column {count!r} can not be a level and the count.")
+    loader = Layout() if loader is None else loader
+    source = loader(as_table(table), by, count)
+    refuse_bad_labels(source, by)
+    counts = whole_numbers(source, count, least=0)
+    if sum_duplicates:
+        source, counts = _summed(source, counts, by)
+    _refuse_alike(source, by, shown=domain is None)
+    return source, counts
 
 
 def _summed(source: TableFile, counts: IntArray, by: Sequence[str]) -> tuple[TableFile, IntArray]:
@@ -172,6 +258,13 @@ def placed(
     listed = hierarchy.frame(len(by)).select(pl.col(by).cast(pl.String)).with_row_index("cell")
     labels = source.frame.select(pl.col(by).cast(pl.String))
     place = labels.join(listed, on=by, how="left", maintain_order="left")["cell"]
+    return located(source, counts, place, cells=hierarchy.cells, domain=domain)
+
+
+def located(
+    source: TableFile, counts: IntArray, place: pl.Series, *, cells: int, domain: Path | None
+) -> IntArray:
+    """The counts of all cells, from the cell of each row; null where there is none."""
     outside = place.is_null()
     if outside.any():
         row, named = int(outside.arg_max() or 0), "" if domain is None else f" {domain}"
@@ -187,6 +280,6 @@ def placed(
         raise TableError(
             f"{source.where(row)}: duplicate of the cell in {source.place(first)}. {TWICE}"
         )
-    cells = np.zeros(hierarchy.cells, dtype=np.int64)
-    cells[place.to_numpy()] = counts
-    return cells
+    found = np.zeros(cells, dtype=np.int64)
+    found[place.to_numpy()] = counts
+    return found

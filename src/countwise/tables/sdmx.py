@@ -16,6 +16,7 @@ from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.files import TableFile, column_names, load, name_of, without_blank
 from countwise.tables.frames import Table
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.workload import Workload
 
 TOTAL = "_T"
 """The code of a total in SDMX's shared code lists."""
@@ -58,7 +59,7 @@ def _refuse_deletions(source: TableFile, action: pl.Series) -> None:
         )
 
 
-def sdmx(hierarchy: Hierarchy, table: pl.DataFrame, *, dataflow: str) -> pl.DataFrame:
+def sdmx(cells: Hierarchy | Workload, table: pl.DataFrame, *, dataflow: str) -> pl.DataFrame:
     """Counts of every node as SDMX-CSV 2.0; a level below a node holds the total code.
 
     `table` has the level columns, empty below a node's level, and `count`. `dataflow` is the
@@ -69,7 +70,8 @@ def sdmx(hierarchy: Hierarchy, table: pl.DataFrame, *, dataflow: str) -> pl.Data
             f"dataflow must read AGENCY:FLOW(1.0), the identity of an SDMX dataflow; got "
             f"{dataflow!r}."
         )
-    for name, labels in zip(hierarchy.by, hierarchy.labels, strict=True):
+    known = cells.labels if isinstance(cells, Hierarchy) else cells.level_labels
+    for name, labels in zip(cells.by, known, strict=True):
         _refuse_no_identifier((name,), what="level column")
         _refuse_no_identifier(labels, what=f"label of level {name!r}")
         if TOTAL in labels:
@@ -78,7 +80,7 @@ def sdmx(hierarchy: Hierarchy, table: pl.DataFrame, *, dataflow: str) -> pl.Data
         pl.lit("dataflow").alias("STRUCTURE"),
         pl.lit(dataflow).alias("STRUCTURE_ID"),
         pl.lit("I").alias("ACTION"),
-        *(pl.col(name).cast(pl.String).fill_null(TOTAL) for name in hierarchy.by),
+        *(pl.col(name).cast(pl.String).fill_null(TOTAL) for name in cells.by),
         pl.col("count").alias(VALUE),
     )
 

@@ -18,10 +18,13 @@ from countwise.errors import TableError
 from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
+from countwise.tables.crossed_cells import CrossedDomain
 from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
+from countwise.tables.file_faults import PARSER_FAULTS
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.workload import Workload
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -68,31 +71,46 @@ def tabulate(records: object, tabulation: Tabulation, *, engine: str = DEFAULT) 
     return Confidential(*_cells(records, tabulation, engine))
 
 
+def tabulate_across(
+    records: object, tabulation: Tabulation, crossing: CrossedDomain, *, engine: str = DEFAULT
+) -> Confidential[Workload]:
+    """The same for variables that cross; the tabulation's domain is that of the crossing."""
+    workload = crossing.workload
+    return Confidential(workload, crossing.ordered(_product(records, tabulation, engine)))
+
+
 def write_confidential_cells(
     file: Path,
     records: object,
     tabulation: Tabulation,
     *,
+    crossing: CrossedDomain | None = None,
     engine: str = DEFAULT,
     dataset: str | None = None,
-) -> Hierarchy:
+) -> Hierarchy | Workload:
     """Write the TRUE count of every cell to a CSV or Parquet file only this user can read.
 
     The file is as confidential as the records. It is for stewards who tabulate in one place and
     release in another; `tabulate` keeps the counts in memory. A Parquet file carries the bound of a
     person's rows, and the data set of a ledger that its release must charge.
     """
-    hierarchy, cells = _cells(records, tabulation, engine)
-    frame = hierarchy.frame(len(hierarchy.by), count=cells).drop("level")
+    space: Hierarchy | Workload
+    if crossing is None:
+        space, cells = _cells(records, tabulation, engine)
+        frame = space.frame(len(space.by), count=cells).drop("level")
+    else:
+        space = crossing.workload
+        cells = crossing.ordered(_product(records, tabulation, engine))
+        frame = space.frame(space.finest, count=cells).drop("level")
     file.touch(mode=0o600)
     if file.suffix.lower() == ".csv":
         frame.write_csv(file)
     else:
         bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
         whose = {} if dataset is None else {DATASET: dataset}
-        labels = pl.col(hierarchy.by).cast(pl.String)
+        labels = pl.col(space.by).cast(pl.String)
         frame.with_columns(labels).write_parquet(file, metadata=bound | whose)
-    return hierarchy
+    return space
 
 
 def counted_rows(file: Path) -> int | None:
@@ -111,13 +129,18 @@ def _mark(file: Path, name: str) -> str | None:
         return None
     try:
         return pl.read_parquet_metadata(file).get(name)
-    except (pl.exceptions.PolarsError, OSError):
+    except (*PARSER_FAULTS, OSError):
         return None
 
 
 def _cells(records: object, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
-    product = np.zeros(domain.size, dtype=np.int64)
+    return domain.hierarchy, _product(records, tabulation, engine)[domain.order]
+
+
+def _product(records: object, tabulation: Tabulation, engine: str) -> IntArray:
+    """The true count of every cell, in the order of the domain's product."""
+    product = np.zeros(tabulation.domain.size, dtype=np.int64)
     count_records(
         records,
         tabulation,
@@ -125,7 +148,7 @@ def _cells(records: object, tabulation: Tabulation, engine: str) -> tuple[Hierar
         key=fresh_key(),
         add=lambda cells, rows: np.add.at(product, cells, rows),
     )
-    return domain.hierarchy, product[domain.order]
+    return product
 
 
 def count_records(

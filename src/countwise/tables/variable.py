@@ -11,6 +11,8 @@ from countwise.arrays import IntArray, frozen
 from countwise.errors import TableError
 from countwise.tables.hierarchy import Hierarchy, build
 
+LEAF = "countwise leaf"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Variable:
@@ -55,6 +57,13 @@ class Variable:
         """For each category of a level, the position of the one above it at a coarser level."""
         found = np.searchsorted(self._starts[of], self._starts[level], side="right") - 1
         return np.asarray(found, dtype=np.int64)
+
+    def places(self, rows: pl.DataFrame) -> pl.Series:
+        """For each row of labels its leaf; null where the variable has none of that path."""
+        paths = self.tree.frame(len(self.levels)).select(pl.col(self.levels).cast(pl.String))
+        listed = paths.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(LEAF))
+        wanted = rows.select(pl.col(self.levels).cast(pl.String))
+        return wanted.join(listed, on=self.levels, how="left", maintain_order="left")[LEAF]
 
 
 def make_variable(name: str, categories: pl.DataFrame) -> tuple[Variable, IntArray]:

@@ -18,7 +18,7 @@ import polars as pl
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import TableError
-from countwise.tables.hierarchy import ROOT, Hierarchy
+from countwise.tables.hierarchy import ROOT, Hierarchy, build
 from countwise.tables.variable import Variable, check_variables
 
 Values = TypeVar("Values", IntArray, FloatArray)
@@ -41,7 +41,8 @@ class Workload:
     """Variables that cross each other, and the margins of their cells that are published."""
 
     variables: tuple[Variable, ...]
-    margins: tuple[Margin, ...]
+    margins: tuple[Margin, ...] = ()
+    """None where the tables of these variables are not chosen yet."""
 
     def __post_init__(self) -> None:
         check_variables(self.variables)
@@ -49,10 +50,9 @@ class Workload:
             if margin in self.margins[:i]:
                 raise TableError(f"table {self.name(margin)} is listed twice.")
         if self.cells > MOST_CELLS:
-            raise TableError(
-                f"the variables cross to {self.cells:,} cells, and the most is {MOST_CELLS:,}. "
-                "To fix, leave a variable or its finest level out."
-            )
+            raise TableError(_too_many_cells(self))
+        if sum(map(self.size, self.margins)) > MOST_CELLS:
+            raise TableError(_too_many_counts(self))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -73,6 +73,21 @@ class Workload:
     def by(self) -> tuple[str, ...]:
         """All level columns, variable by variable."""
         return tuple(level for each in self.variables for level in each.levels)
+
+    @property
+    def level_labels(self) -> tuple[tuple[str, ...], ...]:
+        """The labels in use at each level column."""
+        return tuple(labels for each in self.variables for labels in each.tree.labels)
+
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """Levels of every variable by its name."""
+        return {each.name: each.levels for each in self.variables}
+
+    def describe(self) -> Iterator[tuple[str, int]]:
+        """Every level, variable by variable, with its number of categories."""
+        for each in self.variables:
+            yield from zip(each.levels, each.sizes[1:], strict=True)
 
     def shape_of(self, margin: Margin) -> tuple[int, ...]:
         """Categories of each variable at the levels of a margin."""
@@ -147,7 +162,7 @@ class Workload:
 
     def frame(self, margin: Margin, **values: npt.NDArray[Any]) -> pl.DataFrame:
         """One row a count of a margin: level columns, the table's name as `level`, the values."""
-        names = list(dict.fromkeys(self.name(each) for each in self.margins))
+        names = list(dict.fromkeys(self.name(each) for each in (*self.margins, margin)))
         kind = pl.Enum(names)
         level = pl.Series("level", [self.name(margin)], dtype=kind)
         return pl.DataFrame(
@@ -157,6 +172,47 @@ class Workload:
                 *(pl.Series(name, each.reshape(-1)) for name, each in values.items()),
             ]
         )
+
+
+def _too_many_cells(workload: Workload) -> str:
+    """What is wrong, and which one level less would make it right."""
+    fitting = []
+    for variable in workload.variables:
+        cells = workload.cells // variable.leaves * variable.sizes[-2]
+        if cells <= MOST_CELLS:
+            fitting.append(f"without {variable.levels[-1]} there are {cells:,}")
+    ways = ", ".join(fitting) or "more than one level has to go"
+    return (
+        f"the variables cross to {workload.cells:,} cells, and the most is {MOST_CELLS:,}. To fix, "
+        f"leave out a variable or its finest level: {ways}."
+    )
+
+
+def _too_many_counts(workload: Workload) -> str:
+    """What is wrong, and which tables fit without the largest."""
+    tables = sorted(workload.margins, key=workload.size)
+    counts, dropped = sum(map(workload.size, tables)), []
+    whole = counts
+    while counts > MOST_CELLS:
+        dropped.append(tables.pop())
+        counts -= workload.size(dropped[-1])
+    names = ", ".join(map(workload.name, dropped))
+    return (
+        f"the tables have {whole:,} counts together, and the most is {MOST_CELLS:,}. To fix, leave "
+        f"out {names}: the others have {counts:,}."
+    )
+
+
+def tree_of(workload: Workload, margin: Margin, counts: IntArray) -> tuple[Hierarchy, IntArray]:
+    """One table as a tree whose cells are its counts, variable below variable."""
+    frame = workload.frame(margin)
+    levels = [
+        name
+        for variable, depth in zip(workload.variables, margin.levels, strict=True)
+        for name in variable.levels[:depth]
+    ]
+    hierarchy, order = build(frame.select(pl.col(levels).cast(pl.String)))
+    return hierarchy, counts.reshape(-1)[order]
 
 
 def stacked_margins(workload: Workload, **values: Sequence[npt.NDArray[Any]]) -> pl.DataFrame:

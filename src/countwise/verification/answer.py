@@ -15,8 +15,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from countwise.arrays import FloatArray, frozen
+from countwise.choices import one_of
 from countwise.errors import AnswerError
-from countwise.noise.numbers import exact, one_of, written
+from countwise.noise.numbers import exact, written
 from countwise.verification import outcome_noise, wording
 from countwise.verification.border import SYMMETRIC, checked_border, skewness_of
 from countwise.verification.claims import ERROR, FAILS, HOLDS
@@ -224,7 +225,9 @@ def recompute(data: Any) -> Answer:
         raise AnswerError("noisy and alpha must be lists of numbers, one for each outcome.")
     if not isinstance(partitions, int) or not 2 <= partitions <= 10_000:
         raise AnswerError("partitions must be a whole number from 2 to 10,000.")
-    mechanism = one_of(str(data["mechanism"]), outcome_noise.MECHANISMS, what="mechanism")
+    mechanism = one_of(
+        str(data["mechanism"]), outcome_noise.MECHANISMS, what="mechanism", error=AnswerError
+    )
     names = data.get("outcomes") or [HOLDS, FAILS, ERROR][: len(noisy)]
     if not isinstance(names, list) or len(names) != len(noisy):
         raise AnswerError("outcomes must name each of the noisy counts.")
@@ -286,6 +289,6 @@ def _same(stated: Any, computed: Any) -> bool:
 
 def _numbers(values: Any) -> bool:
     return isinstance(values, list) and all(
-        isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < 1e15
-        for each in values
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15
+        for value in values
     )

@@ -64,9 +64,9 @@ def _plain(value: Any) -> Any:
     """Parsed trees as nested lists and objects; a number is written exactly."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
-            each.name: _plain(getattr(value, each.name))
-            for each in dataclasses.fields(value)
-            if each.name not in LEFT_OUT
+            field.name: _plain(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if field.name not in LEFT_OUT
         }
         return [type(value).__name__, fields]
     if isinstance(value, list | tuple | np.ndarray):

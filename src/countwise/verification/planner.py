@@ -176,7 +176,7 @@ def synthetic_power(
     lean = _lean(parts)
     if request.border is None:
         request = replace(request, border=rehearsed_border(lean))
-    outcomes = np.concatenate([each.outcomes for each in parts])
+    outcomes = np.concatenate([part.outcomes for part in parts])
     outcomes = np.resize(outcomes, max(len(outcomes) // size, 1) * size).reshape(-1, size)
     counts = np.array([np.bincount(row, minlength=kinds) for row in outcomes])
     found = np.zeros((len(counts), len(VERDICTS)))
@@ -226,7 +226,7 @@ def synthetic_lean(records: Records, request: Request, *, repetitions: int) -> f
 
 def _lean(parts: list[SyntheticPartitions]) -> float | None:
     """The least share of fitted partitions on one side of the whole's value, of any part."""
-    counted = [each.sides for each in parts if each.sides is not None]
+    counted = [part.sides for part in parts if part.sides is not None]
     if not counted:
         return None
     total = np.sum(counted, axis=0)

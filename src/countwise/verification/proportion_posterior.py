@@ -1,7 +1,8 @@
 """The posterior of the proportions behind noisy counts of outcomes, in closed form.
 
 Counts S of K outcomes in M partitions are multinomial with proportions p, and p is Dirichlet
-with parameters `alpha`. With p integrated out,
+with parameters `alpha`. With p integrated out
+(Balmat, Barrientos & Reiter 2018, eq. (4)),
 
     P(S | noisy) ∝ Π_j exp(-(ε/2)·|noisy_j - S_j|)·Γ(alpha_j + S_j)/S_j!     on S_1 + … + S_K = M,
 
@@ -22,9 +23,9 @@ import numpy.typing as npt
 from countwise.arrays import FloatArray, frozen
 from countwise.kernels import beta_mixture as kernel
 from countwise.kernels import urns
+from countwise.negligible import WINDOW
 
 # Counts further than this many units of log probability below the best are left out.
-REACH = 45.0
 NOTHING = (0, np.ones(1))
 
 Weights = tuple[int, FloatArray]
@@ -162,7 +163,7 @@ class ProportionPosterior:
 
 def reach_of(alpha: FloatArray, partitions: int, epsilon: Fraction) -> float:
     """How far beyond the excess |D| counts can matter; Γ(a+x)/x! varies by (M+1)^|a-1| at most."""
-    logs = float(np.abs(alpha - 1).sum()) * log(partitions + 1) + REACH
+    logs = float(np.abs(alpha - 1).sum()) * log(partitions + 1) + WINDOW
     return logs / float(epsilon) + 1
 
 

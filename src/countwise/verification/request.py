@@ -13,8 +13,9 @@ from typing import cast
 import numpy as np
 
 from countwise.arrays import FloatArray, frozen
+from countwise.choices import one_of
 from countwise.errors import RequestError
-from countwise.noise.numbers import Number, exact, one_of
+from countwise.noise.numbers import Number, exact
 from countwise.verification import outcome_noise
 from countwise.verification.arithmetic import bounds
 from countwise.verification.border import stated_border
@@ -50,7 +51,7 @@ class Request:
     @cached_property
     def columns(self) -> frozenset[str]:
         """The columns of the data that are read."""
-        return self.model.columns | {each.column for each in self.claim.periods}
+        return self.model.columns | {period.column for period in self.claim.periods}
 
     @property
     def most_rows(self) -> int:

@@ -24,6 +24,8 @@ from countwise.verification.schema import SchemaColumn
 DATABASES = {".duckdb", ".ddb", ".db", ".sqlite", ".sqlite3", ".db3"}
 PARQUET = {".parquet", ".pq"}
 POSTGRES = ("postgres", "postgresql")
+NOTHING_SPILLED: dict[str, str | bool | int | float | list[str]] = {"temp_directory": ""}
+"""Else DuckDB would put rows that memory can not hold into files beside the data."""
 SQLITE_MARK = b"SQLite format 3\0"
 BATCH = 50_000
 BOOLEAN = 16  # PostgreSQL's number for the type
@@ -71,7 +73,7 @@ def opened(place: str, *, table: str | None) -> Iterator[RowSource]:
                 yield SqliteTable(connection, table or "")
         else:
             name = str(path) if database else ":memory:"
-            with duckdb.connect(name, read_only=database) as engine:
+            with duckdb.connect(name, read_only=database, config=NOTHING_SPILLED) as engine:
                 yield DuckSource(engine, path, table if database else None)
     except ImportError:
         raise TableError(
@@ -181,7 +183,7 @@ def _cast(
 
 
 def _cast_text(text: pa.Table, columns: Sequence[SchemaColumn], person: str | None) -> pa.Table:
-    with duckdb.connect() as engine:
+    with duckdb.connect(config=NOTHING_SPILLED) as engine:
         engine.register("fetched", text)
         return _cast(engine, "fetched", columns, person)
 

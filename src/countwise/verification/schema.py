@@ -184,9 +184,9 @@ def _column(name: str, facts: Any, *, where: str) -> SchemaColumn:
 
 
 def _labels(levels: Any, *, where: str) -> tuple[str, ...]:
-    if not isinstance(levels, list) or not all(isinstance(each, str | int) for each in levels):
+    if not isinstance(levels, list) or not all(isinstance(level, str | int) for level in levels):
         raise SchemaError(f"{where}: levels must be a list of labels.")
-    labels = tuple(str(each) for each in levels)
+    labels = tuple(str(level) for level in levels)
     if not 2 <= len(labels) <= LARGEST_LEVELS or len(set(labels)) < len(labels) or "" in labels:
         raise SchemaError(
             f"{where}: levels must be 2 to {LARGEST_LEVELS} different labels, none empty."

@@ -116,7 +116,7 @@ def _complete(columns: Mapping[str, FloatArray], groups: IntArray, request: Requ
     where = request.model.where
     if where is not None:
         kept = kept & where.keeps(columns)
-    periods = {each.column for each in request.claim.periods}
+    periods = {period.column for period in request.claim.periods}
     for name in request.columns - periods:
         kept = kept & ~np.isnan(columns[name])
     return kept

@@ -4,4 +4,5 @@ Owns, for each adjustment, the probability of the published counts given the tru
 as a sum over the cuts of an apportionment, of draws as a quadrature over their scale, of clipped
 counts directly, of a total that was made with its parts by the law of pairs of sums; and the
 sampler for what these do not reach. Where noisy counts are published none of it is needed.
+The derivation, in two pages: `docs/explain/withheld-noise.md`.
 """

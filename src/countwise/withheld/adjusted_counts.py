@@ -12,14 +12,17 @@ import numpy as np
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.sumproduct.count_laws import Laws, from_logs, grid, window_offsets
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.step_mixture import Steps
 from countwise.sumproduct.tree import Family, TotalPrior
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.count_windows import ChildRanges, CountWindows, ranges
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.summed_root import sums_within
+from countwise.withheld.summed_total import TotalMode
+
+BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,10 +36,10 @@ class AdjustedTies:
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    seen: Seen
+    seen: Evidence
     prior: Prior
     depth: float
-    total: Summed | None = None
+    total: TotalMode | None = None
 
     def shares(self) -> ChildRanges:
         """Where the values of children can be, from the range of their sum."""
@@ -48,7 +51,7 @@ class AdjustedTies:
         return 1
 
     @property
-    def root(self) -> Seen | Summed:
+    def root(self) -> Evidence | TotalMode:
         """What is known of the root: what was seen of it, unless its parts have a say."""
         return self.total or self.seen
 
@@ -97,6 +100,29 @@ class AdjustedTies:
         return None
 
     @property
+    def additive(self) -> bool:
+        """What is known of children together is more than their sum."""
+        return False
+
+    @property
+    def cost(self) -> float:
+        """Values of a sum, times widths of windows, times what a sum over a tree of them takes."""
+        total = 0.0
+        for level, offsets in enumerate(self.hierarchy.offsets):
+            least, most = self.ranges.sums[level]
+            pairs = 1.0
+            if level == 0 and self.total is not None:
+                ends = sums_within(self.total, self.counts[1], float(least[0]), float(most[0]))
+                least, most = np.array(ends[:1]), np.array(ends[1:])
+                pairs = 1.0 + BY_FREQUENCY * (ends[1] - ends[0])
+            wide = self.ranges.highs[level + 1] - self.ranges.lows[level + 1] + 2.0
+            above = self.ranges.highs[level] - self.ranges.lows[level]
+            width = (np.maximum.reduceat(wide, offsets[:-1]) + above) * pairs
+            depth = np.log2(np.diff(offsets) + 1.0)
+            total += float(((most - least) * width * np.log2(width) * depth).sum())
+        return total
+
+    @property
     def largest(self) -> int:
         """The largest count in any window of a cell."""
         return int(self.ranges.highs[-1].max())
@@ -137,10 +163,10 @@ class AdjustedTies:
             below = self._children(level, first, parent, children)
             low, known = coupling.one(parent - first)
             parts.append(self.solved(level, parent, below, low, known))
-        marginals, told, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
+        marginals, messages, sums = (np.concatenate(each) for each in zip(*parts, strict=True))
         return Family(
             Laws(lows=children.lows, offsets=children.offsets, values=marginals),
-            Laws(lows=children.lows, offsets=children.offsets, values=told),
+            Laws(lows=children.lows, offsets=children.offsets, values=messages),
             Laws(lows=coupling.lows, offsets=coupling.offsets, values=sums),
         )
 

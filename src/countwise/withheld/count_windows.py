@@ -13,12 +13,12 @@ import numpy as np
 from scipy.special import lambertw
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import Noise
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.summed_total import TotalMode
 
-DEEPEST = 1500.0
+DEEPEST = 1500.0  # twice what a float64 can tell from zero: wider windows show nothing new
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,7 +62,7 @@ def ranges(
     counts: Sequence[IntArray],
     *,
     noise: Sequence[Noise],
-    root: Seen | Summed,
+    root: Evidence | TotalMode,
     upper: int | None,
     depth: float,
     shares: ChildRanges,
@@ -131,7 +131,8 @@ def rates(
 def gamma_reach(k: IntArray, depth: float) -> tuple[FloatArray, FloatArray]:
     """How far log u can be below and above its peak before u^k·e^(-u) falls by exp(-depth).
 
-    The roots of k·(e^b - 1 - b) = depth, by the two branches of Lambert's function.
+    The roots of k·(e^b - 1 - b) = depth, by the two real branches of Lambert's function
+    (Corless et al. 1996).
     """
     c = 1.0 + depth / np.maximum(k, 1)
     down = c + lambertw(-np.exp(-c), 0).real

@@ -3,34 +3,29 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from countwise.arrays import IntArray
 from countwise.errors import InputError
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
-from countwise.sumproduct.evidence import How, Seen
+from countwise.sumproduct.evidence import Evidence, How
 from countwise.sumproduct.measured_nodes import measured
 from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.tree import Ties
 from countwise.tables.hierarchy import Hierarchy
-from countwise.withheld.adjusted_counts import AdjustedTies
-from countwise.withheld.draw_likelihood import Dealt
+from countwise.withheld.draw_likelihood import DrawTies
 from countwise.withheld.family_models import ByDraw, ByMode, ByRedraw, ByRedrawAndSum
 from countwise.withheld.gibbs import Making
-from countwise.withheld.mode_likelihood import Apportioned
+from countwise.withheld.mode_likelihood import ModeTies
 from countwise.withheld.release_models import ByClip
-from countwise.withheld.summed_root import sums_within
-from countwise.withheld.summed_total import Summed, SummedDraw
+from countwise.withheld.summed_total import TotalDraw, TotalMode
 
 ADJUSTMENTS = ("mode", "draw-1", "draw-2", "clipped")
-DEEP = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
 COSTLIEST = 1e10  # steps times windows of an exact route; one to two minutes
-BY_FREQUENCY = 0.02  # of a cut with one more number, for each value that number's sum can have
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Published:
+class CountsOnly:
     """Counts as published, the noise behind them, and how they were made from noisy counts."""
 
     hierarchy: Hierarchy
@@ -51,25 +46,25 @@ class Published:
             raise InputError("Algorithm 2 takes the total's own noisy count: no summed total.")
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> Evidence:
         """What the released total says about the true one, where its parts have no say."""
         how: How = "redrawn" if self.adjust == "draw-1" else "clipped"
-        return Seen(noise=self.noise[0], values=self.counts[0], how=how)
+        return Evidence(noise=self.noise[0], values=self.counts[0], how=how)
 
     @cached_property
-    def summed_mode(self) -> Summed | None:
+    def summed_mode(self) -> TotalMode | None:
         """The rule of a total that is the mode given its noisy parts too, where they have a say."""
         if self.adjust != "mode" or not self._is_summed:
             return None
-        rule = Summed(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
-        return None if rule.ignores_parts(DEEP) else rule
+        rule = TotalMode(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
+        return None if rule.ignores_parts(LEFT_OUT) else rule
 
     @property
-    def summed_draw(self) -> SummedDraw | None:
+    def summed_draw(self) -> TotalDraw | None:
         """The rule of a total that was drawn given its noisy parts too."""
         if self.adjust != "draw-1" or not self._is_summed:
             return None
-        return SummedDraw(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
+        return TotalDraw(released=self._released, noise=self.noise[0].laws[0], parts=self._parts)
 
     @property
     def _is_summed(self) -> bool:
@@ -84,15 +79,15 @@ class Published:
         return tuple(self.noise[1].laws[i] for i in self.noise[1].which)
 
 
-def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
+def exact_route(published: CountsOnly, prior: Prior) -> tuple[Ties, str]:
     """Ties for exact messages, and the route in words."""
     hierarchy, counts, noise = published.hierarchy, published.counts, published.noise
     if published.adjust == "clipped":
-        cells = Seen(noise=noise[-1], values=counts[-1], how="clipped")
-        above: list[list[Seen]] = [[] for _ in hierarchy.offsets]
+        cells = Evidence(noise=noise[-1], values=counts[-1], how="clipped")
+        above: list[list[Evidence]] = [[] for _ in hierarchy.offsets]
         return measured(hierarchy, [*above, [cells]], prior), "clipped counts, exact"
     if published.adjust == "mode":
-        ties: Ties = Apportioned(
+        ties: Ties = ModeTies(
             hierarchy=hierarchy,
             counts=counts,
             order=published.order,
@@ -107,7 +102,7 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
             "the counts of a draw-1 release with a summed total have no exact route. To fix, "
             "take the sampler: --method gibbs."
         )
-    ties = Dealt(
+    ties = DrawTies(
         hierarchy=hierarchy,
         counts=counts,
         noise=noise,
@@ -118,38 +113,16 @@ def exact_route(published: Published, prior: Prior) -> tuple[Ties, str]:
     return ties, f"published counts{_of_total(published)}, quadrature over the scale, exact"
 
 
-def _of_total(published: Published) -> str:
+def _of_total(published: CountsOnly) -> str:
     return " (summed total)" if published.total == "summed" else ""
 
 
 def takes_minutes(ties: Ties) -> bool:
     """Whether an exact route is left to the sampler."""
-    return cost(ties) > COSTLIEST
+    return ties.cost > COSTLIEST
 
 
-def cost(ties: Ties) -> float:
-    """About how many elementary operations an exact route takes."""
-    if not isinstance(ties, AdjustedTies):
-        return 0.0
-    total = 0.0
-    for level, offsets in enumerate(ties.hierarchy.offsets):
-        least, most = ties.ranges.sums[level]
-        pairs = 1.0
-        if level == 0 and ties.total is not None:
-            ends = sums_within(ties.total, ties.counts[1], float(least[0]), float(most[0]))
-            least, most = np.array(ends[:1]), np.array(ends[1:])
-            pairs = 1.0 + BY_FREQUENCY * (ends[1] - ends[0])
-        wide = ties.ranges.highs[level + 1] - ties.ranges.lows[level + 1] + 2.0
-        width = np.maximum.reduceat(wide, offsets[:-1]) + (
-            ties.ranges.highs[level] - ties.ranges.lows[level]
-        )
-        width = width * pairs
-        depth = np.log2(np.diff(offsets) + 1.0)
-        total += float(((most - least) * width * np.log2(width) * depth).sum())
-    return total
-
-
-def making(published: Published) -> Making:
+def making(published: CountsOnly) -> Making:
     """How the Gibbs sampler sees the release."""
     if published.adjust == "clipped":
         return ByClip(hierarchy=published.hierarchy, counts=published.counts)

@@ -9,7 +9,7 @@ from countwise.sumproduct.node_noise import Noise
 from countwise.sumproduct.step_mixture import Steps, laid_out
 from countwise.withheld.pair_columns import CutPieces
 
-FAR = 1 << 60
+FAR = 1 << 60  # no end; sums of two still fit in 64 bits
 
 
 def with_all_zero(pieces: CutPieces, size: int) -> CutPieces:

@@ -1,13 +1,14 @@
-"""Ties of a release whose counts were dealt at random, by the scale variable.
+"""The likelihood of counts drawn from a multinomial: children are independent given a scale.
 
 A parent's m units are dealt in proportion to its children's v: the draft's Algorithm 2, with v the
 clipped noisy count, and Algorithm 1, with v a draw from the posterior given the noisy count
-(Wang 2020, section 3.1). The likelihood Πv_s^{k_s}/(Σv)^m couples the children, but
+(Wang 2020, section 3.1.1). The likelihood Πv_s^{k_s}/(Σv)^m couples the children, but
 
     (Σv)^-m = ∫ u^{m-1} e^{-uΣv} du / Γ(m)
 
 and given u they are independent: child s has weight Σ_v v^{k_s}·e^{-uv}·P(v | N_s). The integral
-over log u is a sum at equal steps, whose error falls faster than any power. The case that all v
+over log u is a sum at equal steps, whose error falls faster than any power (Trefethen & Weideman
+2014). The case that all v
 are zero, dealt as if they were equal, is one more step.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from countwise.arrays import FloatArray, frozen
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.evidence import redrawn
@@ -27,15 +29,13 @@ from countwise.sumproduct.step_mixture import Steps, laid_out
 from countwise.withheld.adjusted_counts import AdjustedTies
 from countwise.withheld.count_windows import ChildRanges, dealt_shares, rates
 
-NEGLIGIBLE = 1e-19  # of a piece's largest weight
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Dealt(AdjustedTies):
+class DrawTies(AdjustedTies):
     """`algorithm` 1 redraws every noisy count, 2 only clips it."""
 
     algorithm: int
-    depth: float = 42.0
+    depth: float = LEFT_OUT
 
     def shares(self) -> ChildRanges:
         """Those of a multinomial."""
@@ -48,7 +48,7 @@ class Dealt(AdjustedTies):
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The nodes of the quadrature over u, and the case that all v are zero."""
-        here = slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())
+        here = self.hierarchy.children(level, parent)
         k, total = self.counts[level + 1][here], int(self.counts[level][parent])
         everyone = np.arange(children.nodes)
         if total == 0:
@@ -56,7 +56,7 @@ class Dealt(AdjustedTies):
             return laid_out(children, everyone, bounds, children.lows, children.highs)
         noise = self.noise[level + 1].part(here)
         least, most = (float(each[parent]) for each in self.ranges.sums[level])
-        scale = Scale(total, least, most, self.depth)
+        scale = ScaleRange(total, least, most, self.depth)
         logs = np.append(quadrature(*scale)[1], -total * np.log(children.nodes))
         tables = []
         for s in range(children.nodes):
@@ -67,7 +67,7 @@ class Dealt(AdjustedTies):
         return assembled(children, tables, logs)
 
 
-class Scale(NamedTuple):
+class ScaleRange(NamedTuple):
     """What decides the values of u: the units dealt, the range of Σv, and how deep to go."""
 
     total: int
@@ -78,7 +78,7 @@ class Scale(NamedTuple):
 
 @lru_cache(maxsize=64)
 def by_scale(
-    law: IntegerLaw, algorithm: int, k: int, low: int, high: int, scale: Scale
+    law: IntegerLaw, algorithm: int, k: int, low: int, high: int, scale: ScaleRange
 ) -> tuple[FloatArray, FloatArray]:
     """Σ_v v^k·e^{-uv}·P(v | x) by u (rows) and x = low..high, then P(v = 0 | x); log scales."""
     u, _ = quadrature(*scale)
@@ -100,11 +100,11 @@ def quadrature(
 ) -> tuple[FloatArray, FloatArray]:
     """Values of u, and the logarithms of h·u^m/Γ(m) there, h the step in log u.
 
-    The Fourier transform of the integrand is a gamma function on a vertical line, below 1e-16 of
-    its largest at the frequency 2π/h for h = min(1/4, 1/(2√m)).
+    The Fourier transform of the integrand is a gamma function on a vertical line, below 4e-17 of
+    its largest at the frequency 2π/h for h = min(1/6, 1/(2√m)).
     """
     ends = rates(np.array([total]), np.array([least]), np.array([most]), depth)
-    step = min(0.25, 0.5 / np.sqrt(total))
+    step = min(1 / 6, 0.5 / np.sqrt(total))
     logs = np.arange(np.log(ends[0][0]), np.log(ends[1][0]) + step, step)
     return np.exp(logs), total * logs + np.log(step) - float(gammaln(total))
 
@@ -125,7 +125,7 @@ def assembled(children: Laws, tables: list[FloatArray], logs: FloatArray) -> Ste
     nodes, steps = children.nodes, len(logs)
     lows, highs = np.empty((2, steps, nodes), np.int64)
     for s, table in enumerate(tables):
-        kept = table > NEGLIGIBLE * table.max(axis=1, keepdims=True)
+        kept = table > np.exp(-LEFT_OUT) * table.max(axis=1, keepdims=True)
         lows[:, s] = children.lows[s] + kept.argmax(axis=1)
         highs[:, s] = children.highs[s] - kept[:, ::-1].argmax(axis=1)
     components = np.tile(np.arange(nodes), steps)

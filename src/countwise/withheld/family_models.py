@@ -1,4 +1,4 @@
-"""How parents' counts are shared among children, told to the Gibbs sampler: mode and draws."""
+"""Probabilities of released children given noisy ones, for the sampler: modes and draws."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,27 +10,26 @@ from countwise.adjust.draw import posterior_draws
 from countwise.adjust.tree_walk import share_among_children
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.cuts import is_equal_split
+from countwise.negligible import SAMPLED
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.evidence import redrawn
 from countwise.sumproduct.node_noise import reach
-from countwise.withheld.gibbs import DEPTH, JUMPS, choose
-from countwise.withheld.release_models import Direct, FromRoot
+from countwise.withheld.gibbs import JUMPS, choose
+from countwise.withheld.release_models import FromNoisyCounts, FromRoot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ByMode(FromRoot):
     """Apportioned: the last unit of each must come before the next unit of every other."""
 
-    def log_whole(
-        self, v: IntArray, level: int, parent: int, siblings: tuple[int, int]
-    ) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
         """Zero where v is apportioned to the counts, -inf elsewhere."""
-        here, size = slice(*siblings), v.shape[1]
+        size = v.shape[1]
         parents = np.full(len(v), self.counts[level][parent])
         offsets = np.arange(0, v.size + 1, size)
-        order = np.tile(self.order[level + 1][here], len(v)).astype(np.uint64)
+        order = np.tile(self.order[level + 1][siblings], len(v)).astype(np.uint64)
         found = share_among_children(offsets, parents, v.ravel(), order).reshape(v.shape)
-        same = (found == self.counts[level + 1][here]).all(axis=1)
+        same = (found == self.counts[level + 1][siblings]).all(axis=1)
         return np.where(same, 0.0, -np.inf)
 
     def log_shared(
@@ -38,14 +37,14 @@ class ByMode(FromRoot):
         noisy: list[IntArray],
         level: int,
         node: int,
-        siblings: tuple[int, int],
+        siblings: slice,
         total: int,
         grid: IntArray,
     ) -> FloatArray:
         """Zero inside the window that the siblings leave, -inf outside."""
         if total == 0:
             return np.zeros(grid.shape)
-        others = [i for i in range(*siblings) if i != node]
+        others = [i for i in range(siblings.start, siblings.stop) if i != node]
         k, own = self.counts[level][others], int(self.counts[level][node])
         before = self.order[level][others] < self.order[level][node]
         v, x = np.maximum(noisy[level][:, others], 0), np.maximum(grid, 0)
@@ -57,8 +56,7 @@ class ByMode(FromRoot):
         most = most.min(axis=1, initial=np.iinfo(np.int64).max)
         least = least if own > 0 else np.zeros_like(most)
         inside = (x >= least[:, None]) & (x <= most[:, None])
-        family = slice(*siblings)
-        equal = is_equal_split(self.counts[level][family], self.order[level][family])
+        equal = is_equal_split(self.counts[level][siblings], self.order[level][siblings])
         nothing = (x == 0) & (v.sum(axis=1) == 0)[:, None]  # apportioned as equal counts
         inside = np.where(nothing, equal, inside)
         return np.where(inside, 0.0, -np.inf)
@@ -68,11 +66,9 @@ class ByMode(FromRoot):
 class ByDraw(FromRoot):
     """Dealt by Algorithm 2: v^k/(Σv)^m, equal shares when all v are zero."""
 
-    def log_whole(
-        self, v: IntArray, level: int, parent: int, siblings: tuple[int, int]
-    ) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
         """Σk·log v - m·log Σv."""
-        k, total = self.counts[level + 1][slice(*siblings)], int(self.counts[level][parent])
+        k, total = self.counts[level + 1][siblings], int(self.counts[level][parent])
         sums = v.sum(axis=1)
         powers = xlogy(k, v).sum(axis=1) - total * np.log(np.maximum(sums, 1))
         return np.asarray(np.where(sums > 0, powers, -total * np.log(v.shape[1])))
@@ -82,13 +78,13 @@ class ByDraw(FromRoot):
         noisy: list[IntArray],
         level: int,
         node: int,
-        siblings: tuple[int, int],
+        siblings: slice,
         total: int,
         grid: IntArray,
     ) -> FloatArray:
         """k·log v - m·log Σv, where a sibling with units has a positive v."""
-        v = np.maximum(noisy[level][:, slice(*siblings)], 0)
-        others = (v.sum(axis=1) - v[:, node - siblings[0]])[:, None]
+        v = np.maximum(noisy[level][:, siblings], 0)
+        others = (v.sum(axis=1) - v[:, node - siblings.start])[:, None]
         x = np.maximum(grid, 0)
         k = int(self.counts[level][node])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -139,10 +135,10 @@ class ByRedrawAndSum(ByRedraw):
         if not self.drawn:
             self.drawn.append(np.tile(self.counts[1], (len(noisy[1]), 1)))
         (v,) = self.drawn
-        siblings, total = (0, v.shape[1]), int(self.counts[0][0])
+        siblings, total = slice(0, v.shape[1]), int(self.counts[0][0])
         for node in range(v.shape[1]):
             law, n = self._law(node), noisy[1][:, [node]]
-            grid = np.maximum(n, 0) + np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)
+            grid = np.maximum(n, 0) + np.arange(-reach(law, SAMPLED), reach(law, SAMPLED) + 1)
             logs = np.where(grid < 0, -np.inf, law.logpmf(grid - n))
             logs = logs + self.log_shared([v, v], 1, node, siblings, total, grid)
             v[:, node] = choose(grid, logs, v[:, node], rng)
@@ -157,7 +153,7 @@ class ByRedrawAndSum(ByRedraw):
     def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
         """Below the root the noise itself."""
         if level == 1:
-            return Direct.log_noise(self, level, law, value, true)
+            return FromNoisyCounts.log_noise(self, level, law, value, true)
         return super().log_noise(level, law, value, true)
 
     def fresh(
@@ -165,7 +161,7 @@ class ByRedrawAndSum(ByRedraw):
     ) -> IntArray:
         """Below the root noise alone."""
         if level == 1:
-            return Direct.fresh(self, level, law, true, rng)
+            return FromNoisyCounts.fresh(self, level, law, true, rng)
         return super().fresh(level, law, true, rng)
 
     def log_given(

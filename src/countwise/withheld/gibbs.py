@@ -16,13 +16,13 @@ from typing import Protocol
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.negligible import SAMPLED
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.node_noise import Noise, reach
 from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy
 
-DEPTH = 30.0
-JUMPS = 4
+JUMPS = 4  # proposals for a whole family in a sweep, as most of them are refused
 
 
 class Making(Protocol):
@@ -206,7 +206,7 @@ class _Sampler:
         return self.noise[level].laws[int(self.noise[level].which[node])]
 
     def _far(self, law: IntegerLaw) -> IntArray:
-        return np.arange(-reach(law, DEPTH), reach(law, DEPTH) + 1)
+        return np.arange(-reach(law, SAMPLED), reach(law, SAMPLED) + 1)
 
     def _draw_noisy(self, level: int, node: int) -> None:
         law, true = self._law(level, node), self.true[level][:, node]
@@ -217,7 +217,7 @@ class _Sampler:
 
     def _jump(self, level: int, parent: int) -> None:
         """Fresh noise for all children of a parent; the proposal's law cancels in the ratio."""
-        here = slice(*self.hierarchy.offsets[level - 1][parent : parent + 2].tolist())
+        here = self.hierarchy.children(level - 1, parent)
         old = self.noisy[level][:, here]
         fresh = self.true[level][:, here].copy()
         for i in range(fresh.shape[1]):

@@ -12,6 +12,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.cuts import enumerate_cuts, is_equal_split
+from countwise.negligible import WIDENED
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.step_mixture import Steps
 from countwise.withheld.adjusted_counts import AdjustedTies
@@ -19,18 +20,18 @@ from countwise.withheld.count_windows import ChildRanges, apportioned_shares
 from countwise.withheld.cut_windows import impossible, windowed, with_all_zero
 from countwise.withheld.pair_columns import CutPieces
 from countwise.withheld.pair_draws import pair_draws
-from countwise.withheld.pair_runs import Ready, solve
-from countwise.withheld.pair_tilts import Couple
+from countwise.withheld.pair_runs import TiltedRun, solve
+from countwise.withheld.pair_tilts import SumTable
 from countwise.withheld.summed_root import few, in_runs, sums_within, with_sums
-from countwise.withheld.summed_total import Summed
+from countwise.withheld.summed_total import TotalMode
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Apportioned(AdjustedTies):
+class ModeTies(AdjustedTies):
     """With the order of service on ties: the lowest among siblings comes first."""
 
     order: tuple[IntArray, ...]
-    depth: float = 33.0
+    depth: float = WIDENED
 
     def shares(self) -> ChildRanges:
         """Those of a mode."""
@@ -38,7 +39,7 @@ class Apportioned(AdjustedTies):
 
     def steps(self, level: int, parent: int, children: Laws) -> Steps:
         """The cuts of a parent's children as a mixture."""
-        here, pieces = self._family(level, parent), self._pieces(level, parent)
+        here, pieces = self.hierarchy.children(level, parent), self._pieces(level, parent)
         if pieces.bounds.size < 2:
             return impossible(children)
         k, rule = self.counts[level + 1][here], self._rule(level)
@@ -69,25 +70,22 @@ class Apportioned(AdjustedTies):
 
     def _runs(
         self, children: Laws, low: int, coupling: FloatArray
-    ) -> tuple[list[Ready], Couple] | None:
+    ) -> tuple[list[TiltedRun], SumTable] | None:
         """The cuts of the root's children in runs, where the total was summed."""
         rule, k = self._rule(0), self.counts[1]
         if rule is None:
             return None
         return in_runs(children, rule, k, self._pieces(0, 0), self.ranges, (low, coupling))
 
-    def _family(self, level: int, parent: int) -> slice:
-        return slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())
-
-    def _rule(self, level: int) -> Summed | None:
+    def _rule(self, level: int) -> TotalMode | None:
         """The rule of a total that depends on the sum of the noisy parts."""
         return self.total if level == 0 else None
 
     def _pieces(self, level: int, parent: int) -> CutPieces:
         """Windows of every step; none where no cut is possible."""
-        here, rule = self._family(level, parent), self._rule(level)
+        here, rule = self.hierarchy.children(level, parent), self._rule(level)
         k, rank = self.counts[level + 1][here], self.order[level + 1][here]
-        lowest, highest = (float(each[parent]) for each in self.ranges.sums[level])
+        lowest, highest = (float(total[parent]) for total in self.ranges.sums[level])
         if rule is not None:
             lowest, highest = sums_within(rule, k, lowest, highest)
         cuts = enumerate_cuts(k, rank, lowest_sum=lowest, highest_sum=highest)

@@ -17,7 +17,8 @@ from countwise.kernels.coupled_mixture import mixture_draws_given, mixture_sums
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.step_mixture import Steps
 
-TILTS = 65
+TILTS = 65  # odd, so that no tilt at all is one of them
+BATCH = 4_096  # combinations weighed at a time, which bounds the memory
 
 Known = Callable[[IntArray, IntArray], FloatArray]
 
@@ -35,10 +36,11 @@ class Paired(Steps):
     least: int
     known: Known
     tilt: float
+    separable: ClassVar[bool] = False  # the y of all children are known together
     overlap: ClassVar[float] = 1e-7  # in two dimensions law and T meet less by nature
 
     def tied(self, low: int, coupling: FloatArray) -> tuple[int, FloatArray]:
-        """What holds of the packed sum when `coupling` holds of Σx, from low on."""
+        """The coupling of the packed sum, from that of Σx, which begins at low."""
         x = low + np.arange(len(coupling))
         y = self.least + np.arange(self.stride)
         factors = np.exp(-self.tilt * (y - y.mean()))
@@ -68,6 +70,12 @@ class Paired(Steps):
         self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
     ) -> FloatArray:
         """log of the joint weight of each row of counts, Σy summed out."""
+        batches = [rows[i : i + BATCH] for i in range(0, len(rows), BATCH)]
+        return np.concatenate([self._logs(weights, batch, low, coupling) for batch in batches])
+
+    def _logs(
+        self, weights: FloatArray, rows: IntArray, low: int, coupling: FloatArray
+    ) -> FloatArray:
         _, tied = self.tied(low, coupling)
         at = rows.sum(axis=1) - low
         inside = (at >= 0) & (at < len(coupling))
@@ -154,7 +162,7 @@ def packed(
         components=components,
         bounds=bounds,
         lows=np.array(lows),
-        offsets=np.concatenate([[0], np.cumsum([len(each) for each in chances])]),
+        offsets=np.concatenate([[0], np.cumsum([len(chance) for chance in chances])]),
         chances=np.concatenate(chances),
         places=np.concatenate(places),
         stride=stride,

@@ -13,11 +13,11 @@ from scipy.sparse import csr_array
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.kernels.spectrum import Atoms
+from countwise.negligible import ROUNDING
 from countwise.sumproduct.count_laws import Laws, grid
 from countwise.sumproduct.node_noise import Noise
 
 BARRED = -1e5  # for the logarithm of zero: a step without such a piece is preferred
-DEEP = 37.0  # bulks end where at most exp(-37) of the mass is beyond
 BOTH, FIRST, SECOND = np.ones(2), np.array([1.0, 0.0]), np.array([0.0, 1.0])
 PULLS = np.geomspace(0.02, 30.0, 24)  # tilts tried for the end of a bulk, in deviations
 
@@ -132,7 +132,7 @@ class Columns:
         of_d = self.weights @ np.exp(np.outer(self.d, tilt[0] + along[0] * pulls))
         of_y = np.exp(np.outer(self.atoms.y, tilt[1] + along[1] * pulls))
         logs = self.by_step(_logs(self.by_piece(of_d * of_y))) - at.logs[:, None]
-        ends = (logs + DEEP) / pulls
+        ends = (logs + ROUNDING) / pulls
         low, high = ends[:, : len(PULLS)].max(axis=1), ends[:, len(PULLS) :].min(axis=1)
         middle = at.means @ along
         return (

@@ -9,15 +9,15 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.withheld.pair_columns import Columns
-from countwise.withheld.pair_runs import Ready
-from countwise.withheld.pair_tilts import Couple
+from countwise.withheld.pair_runs import TiltedRun
+from countwise.withheld.pair_tilts import SumTable
 
-BATCH = 50_000
+BATCH = 50_000  # proposals at a time
 MOST = 20_000_000  # proposals after which no more are made
 
 
 def pair_draws(
-    ready: list[Ready], couple: Couple, count: int, *, rng: np.random.Generator
+    ready: list[TiltedRun], couple: SumTable, count: int, *, rng: np.random.Generator
 ) -> IntArray | None:
     """x - k of all children, one draw a row; None where hardly any proposal is taken."""
     bounds = np.concatenate([each.bounds for each in ready])
@@ -46,7 +46,7 @@ def pair_draws(
 class _Proposer:
     """Proposals of one run; cumulated weights are kept for every piece that was asked for."""
 
-    def __init__(self, ready: Ready, couple: Couple) -> None:
+    def __init__(self, ready: TiltedRun, couple: SumTable) -> None:
         self.ready, self.couple = ready, couple
         self.whole: Columns | None = None
         self.cumulated: dict[int, FloatArray] = {}

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray, frozen
+from countwise.negligible import ROUNDING
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.node_noise import Noise
-from countwise.withheld.pair_columns import DEEP, FIRST, SECOND, Columns, CutPieces, columns
-from countwise.withheld.pair_tilts import Couple, balanced
+from countwise.withheld.pair_columns import FIRST, SECOND, Columns, CutPieces, columns
+from countwise.withheld.pair_tilts import SumTable, balanced
 from countwise.withheld.pair_transforms import Part, by_transforms, hull
 
 PRECISE = 1e-11  # a larger error of a marginal is not accepted
@@ -30,7 +31,7 @@ class Run(NamedTuple):
     free: bool
 
 
-class Ready(NamedTuple):
+class TiltedRun(NamedTuple):
     """A run, its tilt of d and of y, the largest log T under it, and bounds on the steps' logs.
 
     ``cut`` gives the columns of steps first to last - 1, counted from the run's first.
@@ -43,17 +44,17 @@ class Ready(NamedTuple):
     cut: Callable[[int, int], Columns]
 
 
-class Met(NamedTuple):
-    """Marginals and messages in the layout of the children, and the law of N."""
+class RunSolution(NamedTuple):
+    """Of children, laid out as they are: marginals and messages; of the parent, the law of N."""
 
     marginals: FloatArray
-    told: FloatArray
+    messages: FloatArray
     sums: FloatArray
 
 
 def in_windows(
-    children: Laws, noise: Noise, k: IntArray, pieces: CutPieces, couple: Couple, depth: float
-) -> list[Ready]:
+    children: Laws, noise: Noise, k: IntArray, pieces: CutPieces, couple: SumTable, depth: float
+) -> list[TiltedRun]:
     """The runs of steps that confine noisy counts to windows."""
 
     def cut_out(first: int, last: int) -> Columns:
@@ -66,12 +67,12 @@ def in_windows(
     return [tilted(from_step(run.first), run, couple) for run in runs(whole, couple)]
 
 
-def solve(ready: list[Ready], children: Laws, couple: Couple) -> Met | None:
+def solve(ready: list[TiltedRun], children: Laws, couple: SumTable) -> RunSolution | None:
     """What the runs come to together; None where rounding would spoil it."""
     parts: list[Part] = []
     reached = -np.inf
     for each in sorted(ready, key=lambda each: (not each.free, -each.bounds.max())):
-        needed = np.flatnonzero(each.bounds > reached - DEEP)
+        needed = np.flatnonzero(each.bounds > reached - ROUNDING)
         if len(needed):
             part = each.cut(int(needed[0]), int(needed[-1]) + 1)
             found = by_transforms(part, children, couple, each.tilt, free=each.free)
@@ -86,14 +87,14 @@ def solve(ready: list[Ready], children: Laws, couple: Couple) -> Met | None:
     error = sum(s * part.error for s, part in zip(shares, parts, strict=True))
     if not total > 0.0 or error > PRECISE * total:
         return None
-    marginals, told, sums = (
+    marginals, messages, sums = (
         sum(s * each for s, each in zip(shares, arrays, strict=True)) / total
-        for arrays in zip(*((p.marginals, p.told, p.sums) for p in parts), strict=True)
+        for arrays in zip(*((p.marginals, p.messages, p.sums) for p in parts), strict=True)
     )
-    return Met(np.asarray(marginals), np.asarray(told), np.asarray(sums))
+    return RunSolution(np.asarray(marginals), np.asarray(messages), np.asarray(sums))
 
 
-def runs(whole: Columns, couple: Couple) -> list[Run]:
+def runs(whole: Columns, couple: SumTable) -> list[Run]:
     """Steps that can be solved together, in order."""
     low, high = whole.bulk(UPRIGHT, SECOND)
     free = couple.free(low, high)
@@ -110,7 +111,7 @@ def runs(whole: Columns, couple: Couple) -> list[Run]:
     return result
 
 
-def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Ready:
+def tilted(cut: Callable[[int, int], Columns], run: Run, couple: SumTable) -> TiltedRun:
     """A run with its tilt; one that is not free once tilted becomes one in two dimensions."""
     part = cut(0, run.last - run.first)
     low, high = hull(part.bulk(UPRIGHT, SECOND))
@@ -121,4 +122,4 @@ def tilted(cut: Callable[[int, int], Columns], run: Run, couple: Couple) -> Read
             return tilted(cut, run._replace(free=False), couple)
     ends = [hull(part.bulk(tilt, along)) for along in (FIRST, SECOND)]
     largest = couple.largest(tilt, *ends)
-    return Ready(run.free, tilt, largest, part.moments(tilt).logs + largest, cut)
+    return TiltedRun(run.free, tilt, largest, part.moments(tilt).logs + largest, cut)

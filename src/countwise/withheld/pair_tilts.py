@@ -11,7 +11,7 @@ STEEPEST = 300.0  # no weight is tilted by more than e to this
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Couple:
+class SumTable:
     """T as a table: counts N from `low` on (rows), Σy from `least` on; zero outside."""
 
     m: int
@@ -47,7 +47,7 @@ class Couple:
         return np.asarray(within & (before == after))
 
 
-def balanced(part: Columns, couple: Couple, low: int, high: int, *, free: bool) -> FloatArray:
+def balanced(part: Columns, couple: SumTable, low: int, high: int, *, free: bool) -> FloatArray:
     """The tilt of d and y at which the means of law and T agree, T taken for Σy in low..high.
 
     It minimises the convex bound log Σ_steps Σ w·e^{θ·(d, y)} + log Σ T·e^{-θ·(Σd, Σy)}, by

@@ -10,7 +10,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.spectrum import ComplexArray, by_frequency, merged, planes
 from countwise.sumproduct.count_laws import Laws
 from countwise.withheld.pair_columns import BOTH, FIRST, SECOND, Columns
-from countwise.withheld.pair_tilts import Couple
+from countwise.withheld.pair_tilts import SumTable
 
 ROUNDING = 1e-15  # of all the weight there is, whether or not it counts
 
@@ -20,13 +20,13 @@ class Part(NamedTuple):
 
     log: float
     marginals: FloatArray
-    told: FloatArray
+    messages: FloatArray
     sums: FloatArray
     error: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Frame:
+class TransformFrame:
     """Where Σz and Σy of a run are: arrays as long as the transforms.
 
     z is d; in a free run it is d + y, and Σy any number of those that T does not tell apart.
@@ -58,17 +58,17 @@ def hull(ends: tuple[IntArray, IntArray]) -> tuple[int, int]:
     return int(ends[0].min()), int(ends[1].max())
 
 
-def framed(part: Columns, tilt: FloatArray, *, free: bool) -> Frame:
+def framed(part: Columns, tilt: FloatArray, *, free: bool) -> TransformFrame:
     """Long enough that the bulk of no step wraps around."""
     y_low, y_high = hull(part.bulk(tilt, SECOND))
     z_low, z_high = hull(part.bulk(tilt, BOTH if free else FIRST))
     size = next_fast_len(max(z_high - z_low + 1, len(part.d)))
     period = 1 if free else next_fast_len(y_high - y_low + 1, real=True)
-    return Frame(z=z_low + np.arange(size), y=y_low + np.arange(period), free=free)
+    return TransformFrame(z=z_low + np.arange(size), y=y_low + np.arange(period), free=free)
 
 
 def by_transforms(
-    part: Columns, children: Laws, couple: Couple, tilt: FloatArray, *, free: bool
+    part: Columns, children: Laws, couple: SumTable, tilt: FloatArray, *, free: bool
 ) -> Part | None:
     """What a run adds; nothing where T is zero."""
     frame = framed(part, tilt, free=free)
@@ -100,22 +100,22 @@ def by_transforms(
 
 
 def _transformed(
-    part: Columns, frame: Frame, coupling: FloatArray, weights: FloatArray
+    part: Columns, frame: TransformFrame, coupling: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Σ over steps of the law of (Σy, Σz) in the frame, and what every column is told at d."""
+    """Σ over steps of the law of (Σy, Σz) in the frame, and the message to every column at d."""
     size, period = len(frame.z), len(frame.y)
     folded, placed = np.empty_like(coupling), np.zeros((len(weights), size))
     folded[frame.places] = coupling
     placed[:, part.d % size] = weights
     turns = frame.turns(part.atoms.y)
-    found, told = by_frequency(
+    found, spectra = by_frequency(
         part.atoms,
         planes(np.fft.fft(placed) * turns),
         planes(np.conj(np.fft.fft(np.fft.rfft(folded, axis=0)))),
         period,
     )
     law = np.fft.irfft(np.fft.ifft(merged(found)), n=period, axis=0)[frame.places]
-    messages = np.fft.fft(merged(told) * turns).real[:, part.d % size] / (size * period)
+    messages = np.fft.fft(merged(spectra) * turns).real[:, part.d % size] / (size * period)
     return np.maximum(law, 0.0), np.maximum(messages, 0.0)
 
 

@@ -1,4 +1,8 @@
-"""How releases are made from noisy counts, told to the Gibbs sampler one count at a time."""
+"""How a release is made from noisy counts, as the Gibbs sampler asks: one count at a time.
+
+The questions are those of `gibbs.Making`: whether noisy counts of a level are unknown, where they
+start, and the log probability of the release when one of them, or those of a family, change.
+"""
 
 from dataclasses import dataclass
 
@@ -6,14 +10,14 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.noise.laws import IntegerLaw
-from countwise.sumproduct.evidence import Seen
+from countwise.sumproduct.evidence import Evidence
 from countwise.sumproduct.node_noise import Noise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.withheld.summed_total import SummedTotal
 
 
-class Direct:
-    """What is adjusted are the noisy counts themselves."""
+class FromNoisyCounts:
+    """The adjustment takes the noisy counts as they are, without drawing from them first."""
 
     def log_noise(self, level: int, law: IntegerLaw, value: IntArray, true: IntArray) -> FloatArray:
         """log P(value | true count)."""
@@ -21,7 +25,7 @@ class Direct:
         return law.logpmf(value - true)
 
     def renew(self, noisy: list[IntArray], rng: np.random.Generator) -> None:
-        """Nothing is kept beside them."""
+        """There is no state beside the noisy counts."""
 
     def fresh(
         self, level: int, law: IntegerLaw, true: IntArray, rng: np.random.Generator
@@ -32,7 +36,7 @@ class Direct:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Known(Direct):
+class PublishedNoise(FromNoisyCounts):
     """All noisy counts were published."""
 
     noisy: tuple[IntArray, ...]
@@ -43,19 +47,19 @@ class Known(Direct):
         return list(self.noisy)
 
     def moves(self, level: int) -> bool:  # noqa: ARG002
-        """Nothing is unknown."""
+        """No: the noisy counts of every level are known."""
         return False
 
     def log_given(
         self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
-        """Never asked."""
+        """Asked only of noisy counts that are unknown, and here none is."""
         raise NotImplementedError
 
     def log_family(
         self, rows: IntArray, true: list[IntArray], level: int, parent: int
     ) -> FloatArray:
-        """Never asked."""
+        """Asked only of noisy counts that are unknown, and here none is."""
         raise NotImplementedError
 
     def log_root(self, noisy: list[IntArray], total: IntArray) -> FloatArray:
@@ -64,19 +68,19 @@ class Known(Direct):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class FromRoot(Direct):
+class FromRoot(FromNoisyCounts):
     """Children share their parent's released count; `seen` of the root, unless it has a rule."""
 
     hierarchy: Hierarchy
     counts: tuple[IntArray, ...]
     order: tuple[IntArray, ...]
     noise: tuple[Noise, ...]
-    seen: Seen
+    seen: Evidence
     total: SummedTotal | None
 
     def start(self) -> list[IntArray]:
         """The released counts themselves lead to the release."""
-        return [each.copy() for each in self.counts]
+        return [count.copy() for count in self.counts]
 
     def moves(self, level: int) -> bool:
         """All but the root, whose noisy count is summed out."""
@@ -89,18 +93,14 @@ class FromRoot(Direct):
         nodes = np.zeros(total.size, np.int64)
         return self.seen.logs(nodes, total.ravel()).reshape(total.shape)
 
-    def _siblings(self, level: int, node: int) -> tuple[int, int, int]:
-        offsets = self.hierarchy.offsets[level - 1]
-        parent = int(np.searchsorted(offsets, node, side="right")) - 1
-        return parent, int(offsets[parent]), int(offsets[parent + 1])
-
     def log_given(
         self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
         """log P(counts of the siblings | noisy), the node's own on a grid."""
-        parent, start, stop = self._siblings(level, node)
+        parent = self.hierarchy.parent(level, node)
+        siblings = self.hierarchy.children(level - 1, parent)
         total = int(self.counts[level - 1][parent])
-        logs = self.log_shared(noisy, level, node, (start, stop), total, grid)
+        logs = self.log_shared(noisy, level, node, siblings, total, grid)
         if level == 1:
             others = noisy[1].sum(axis=1)[:, None] - noisy[1][:, [node]]
             logs = logs + self.log_summed(others + grid, true[0])
@@ -110,15 +110,13 @@ class FromRoot(Direct):
         self, rows: IntArray, true: list[IntArray], level: int, parent: int
     ) -> FloatArray:
         """log P(counts of a parent's children | their noisy counts), a row a chain."""
-        start, stop = self.hierarchy.offsets[level][parent : parent + 2].tolist()
-        logs = self.log_whole(np.maximum(rows, 0), level, parent, (start, stop))
+        siblings = self.hierarchy.children(level, parent)
+        logs = self.log_whole(np.maximum(rows, 0), level, parent, siblings)
         if level == 0:
             logs = logs + self.log_summed(rows.sum(axis=1), true[0][:, 0])
         return logs
 
-    def log_whole(
-        self, v: IntArray, level: int, parent: int, siblings: tuple[int, int]
-    ) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
         """log P(counts of the siblings | v), a row a chain."""
         raise NotImplementedError
 
@@ -127,7 +125,7 @@ class FromRoot(Direct):
         noisy: list[IntArray],
         level: int,
         node: int,
-        siblings: tuple[int, int],
+        siblings: slice,
         total: int,
         grid: IntArray,
     ) -> FloatArray:
@@ -143,7 +141,7 @@ class FromRoot(Direct):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ByClip(Direct):
+class ByClip(FromNoisyCounts):
     """Cells clipped one by one; the counts above are sums and say nothing more."""
 
     hierarchy: Hierarchy
@@ -169,7 +167,7 @@ class ByClip(Direct):
     ) -> FloatArray:
         """Zero where all of the children are clipped to the released counts."""
         del true
-        here = slice(*self.hierarchy.offsets[level][parent : parent + 2].tolist())
+        here = self.hierarchy.children(level, parent)
         same = (np.maximum(rows, 0) == self.counts[level + 1][here]).all(axis=1)
         return np.where(same, 0.0, -np.inf)
 

@@ -1,7 +1,7 @@
 """The children of a root whose released total depends on the sum of their noisy counts.
 
 Beside its true count, every child carries how far its noisy count is from the released one; the
-two sums are what the rule of the total (`summed.Summed`) asks for.
+two sums are what the rule of the total (`summed_total.TotalMode`) asks for.
 """
 
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.node_noise import mixed_noise, reach
@@ -17,11 +18,9 @@ from countwise.withheld.cut_windows import FAR
 from countwise.withheld.noise_reach import noise_sum_reach
 from countwise.withheld.packed_pairs import Block, Paired, packed
 from countwise.withheld.pair_columns import CutPieces
-from countwise.withheld.pair_runs import Ready, in_windows
-from countwise.withheld.pair_tilts import Couple
-from countwise.withheld.summed_total import Summed
-
-NEGLIGIBLE = 40.0  # sums of noises beyond exp(-40) of their mass are not told apart
+from countwise.withheld.pair_runs import TiltedRun, in_windows
+from countwise.withheld.pair_tilts import SumTable
+from countwise.withheld.summed_total import TotalMode
 
 FEW = 50_000  # packed pairs up to which their convolution is faster than transforms
 
@@ -42,7 +41,7 @@ class Hull(NamedTuple):
 
 
 def with_sums(
-    children: Laws, rule: Summed, k: IntArray, pieces: CutPieces, ranges: CountWindows
+    children: Laws, rule: TotalMode, k: IntArray, pieces: CutPieces, ranges: CountWindows
 ) -> Paired:
     """Steps whose chances are P(x + Z = n) for every noisy count n of a window."""
     reaches = [reach(law, ranges.depth) for law in rule.parts]
@@ -76,27 +75,27 @@ def with_sums(
 
 def in_runs(
     children: Laws,
-    rule: Summed,
+    rule: TotalMode,
     k: IntArray,
     pieces: CutPieces,
     ranges: CountWindows,
     coupled: Coupled,
-) -> tuple[list[Ready], Couple] | None:
+) -> tuple[list[TiltedRun], SumTable] | None:
     """The runs of all steps and what is known of the two sums; None where nothing is possible."""
     if pieces.bounds.size < 2:
         return None
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
     ends = rule.sums(rule.released + around.least, rule.released + around.most)
     couple = couple_of(rule, *ends, coupled)
-    depth = max(ranges.depth, NEGLIGIBLE)
+    depth = max(ranges.depth, LEFT_OUT)
     return in_windows(children, mixed_noise(rule.parts), k, pieces, couple, depth), couple
 
 
-def couple_of(rule: Summed, least: int, most: int, coupled: Coupled) -> Couple:
+def couple_of(rule: TotalMode, least: int, most: int, coupled: Coupled) -> SumTable:
     """What is known of ΣN, and of the sum of the noisy parts from least to most."""
     low, coupling = coupled
     x, sums = low + np.arange(len(coupling)), np.arange(least, most + 1)
-    return Couple(
+    return SumTable(
         m=rule.released,
         low=low,
         least=least - rule.released,
@@ -104,23 +103,25 @@ def couple_of(rule: Summed, least: int, most: int, coupled: Coupled) -> Couple:
     )
 
 
-def few(children: Laws, rule: Summed, k: IntArray, pieces: CutPieces, ranges: CountWindows) -> bool:
+def few(
+    children: Laws, rule: TotalMode, k: IntArray, pieces: CutPieces, ranges: CountWindows
+) -> bool:
     """Whether the packed pairs are so few that their convolution is faster than transforms."""
     around = hull(rule, k, pieces, (int(ranges.lows[0][0]), int(ranges.highs[0][0])))
     return around.stride * int(children.sizes[pieces.components].sum()) < FEW
 
 
-def sums_within(rule: Summed, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
+def sums_within(rule: TotalMode, k: IntArray, lowest: float, highest: float) -> tuple[float, float]:
     """The range of Σv, cut to where the sum of the noisy parts can lead to the release."""
-    spread = rule.spread(NEGLIGIBLE)
+    spread = rule.spread(LEFT_OUT)
     least, most = rule.sums(int(lowest) - spread, int(highest) + spread)
     below = below_zero(rule, np.flatnonzero(k == 0))
     return max(lowest, float(least)), min(highest, float(most + below))
 
 
-def below_zero(rule: Summed, loose: IntArray) -> int:
+def below_zero(rule: TotalMode, loose: IntArray) -> int:
     """How far some of the noisy parts can add up below zero when they are negative."""
-    return noise_sum_reach(tuple(rule.parts[s] for s in loose), NEGLIGIBLE, below=True)
+    return noise_sum_reach(tuple(rule.parts[s] for s in loose), LEFT_OUT, below=True)
 
 
 def transitions(law: IntegerLaw, low: int, high: int, first: int, last: int) -> FloatArray:
@@ -128,7 +129,7 @@ def transitions(law: IntegerLaw, low: int, high: int, first: int, last: int) -> 
     return law.pmf(np.arange(first, last + 1) - np.arange(low, high + 1)[:, None])
 
 
-def hull(rule: Summed, k: IntArray, pieces: CutPieces, total: tuple[int, int]) -> Hull:
+def hull(rule: TotalMode, k: IntArray, pieces: CutPieces, total: tuple[int, int]) -> Hull:
     """Bounds from the windows of all steps, and from how far noises add up.
 
     A component whose window holds 0 may have any negative noisy count. Sums of these fall off at
@@ -136,7 +137,7 @@ def hull(rule: Summed, k: IntArray, pieces: CutPieces, total: tuple[int, int]) -
     leads to the release as a sum of them can reach by itself. The bounds hold for every part of
     the sum too.
     """
-    m, spread = rule.released, rule.spread(NEGLIGIBLE)
+    m, spread = rule.released, rule.spread(LEFT_OUT)
     lows, highs = step_sums(pieces, len(k))
     below = below_zero(rule, np.unique(pieces.components[pieces.lows == 0]))
     _, largest = rule.sums(total[0] - spread, total[1] + spread)

@@ -1,13 +1,13 @@
 """A released total that was made from its own noisy count and from the sum of its noisy parts.
 
-A mode release (Wang & Reiter 2021, step 3'): m is the mode of p(n | N)·p(n* | N), n the noisy
-total and n* the sum of the noisy parts. The mode does not fall when n grows, so the noisy totals
-that lead to m, given n*, are an interval. With geometric noise they are n = m while n* is near m,
-n ≤ m or n ≥ m where it is just too far away, and none beyond; when the total is less noisy than a
-part they are n = m for every n*, and the sum of the parts has no say.
+A mode release (Wang & Reiter 2021, step 3' and eq. (10)): m is the mode of p(n | N)·p(n* | N), n
+the noisy total and n* the sum of the noisy parts. The mode does not fall when n grows, so the noisy
+totals that lead to m, given n*, are an interval. With geometric noise they are n = m while n* is
+near m, n ≤ m or n ≥ m where it is just too far away, and none beyond; when the total is less noisy
+than a part they are n = m for every n*, and the sum of the parts has no say.
 
-Algorithm 1 (Wang 2020, section 3.1): m is a draw from p(n | N)·p(n* | N) over N = 0, 1, …, and
-every n and n* may lead to it.
+Algorithm 1 (Wang 2020, 3.1.1 and eq. (6)): m is a draw from p(n | N)·p(n* | N) over N = 0, 1, …,
+and every n and n* may lead to it.
 """
 
 from collections import Counter
@@ -20,13 +20,13 @@ import numpy as np
 
 from countwise.adjust.count_modes import posterior_modes
 from countwise.arrays import BoolArray, FloatArray, IntArray
+from countwise.negligible import LEFT_OUT
 from countwise.noise.laws import IntegerLaw
 from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.node_noise import between, reach
 from countwise.withheld.noise_reach import noise_sum_reach
 
-FAR = 1 << 60
-NEGLIGIBLE = 40.0  # noise beyond exp(-40) of its largest probability is left out of account
+FAR = 1 << 60  # no end; sums of two still fit in 64 bits
 STEP = 64  # ends of tables of chances are multiples, so that few are made
 
 
@@ -39,7 +39,7 @@ class SummedTotal(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summed:
+class TotalMode:
     """The total is the mode: its released count, its noise, and the noise of each of its parts."""
 
     released: int
@@ -90,7 +90,7 @@ class Summed:
         return np.where(first <= last, chances, 0.0)
 
 
-def noisy_totals(rule: Summed, low: int, high: int) -> tuple[IntArray, IntArray]:
+def noisy_totals(rule: TotalMode, low: int, high: int) -> tuple[IntArray, IntArray]:
     """The first and the last noisy total that lead to m, for n* from low to high.
 
     FAR stands for no end; where no noisy total does, the first is above the last.
@@ -125,7 +125,7 @@ def totals_around_zero(
     def modes(noisy: IntArray) -> IntArray:
         return posterior_modes([(base + noisy, noise), (base + sums, of_sum)]) - base
 
-    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(parts, 40.0))
+    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(parts, LEFT_OUT))
     ends = np.full(len(sums), -most), np.full(len(sums), most)
     first = _first(lambda noisy: modes(noisy) >= 0, *ends)
     last = _first(lambda noisy: modes(noisy) > 0, *ends) - 1
@@ -146,7 +146,7 @@ def _first(holds: Callable[[IntArray], BoolArray], low: IntArray, high: IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummedDraw:
+class TotalDraw:
     """The total is a draw: its released count, its noise, and the noise of each of its parts."""
 
     released: int
@@ -162,12 +162,12 @@ class SummedDraw:
 
 
 @lru_cache(maxsize=4)
-def drawn_totals(rule: SummedDraw, low: int, high: int, least: int, most: int) -> FloatArray:
+def drawn_totals(rule: TotalDraw, low: int, high: int, least: int, most: int) -> FloatArray:
     """P(m | N, n*) for N = low..high (rows) and n* = least..most.
 
     Σ_n P(n | N)·p(n | m)·p(n* | m)/Σ_N' p(n | N')·p(n* | N').
     """
-    far = reach(rule.noise, NEGLIGIBLE)
+    far = reach(rule.noise, LEFT_OUT)
     n, t = np.arange(low - far, high + far + 1), np.arange(least, most + 1)
     drawn = np.arange(max(min(n[0], t[0]) - far, 0), max(n[-1], t[-1], rule.released) + far + 1)
     of_total = rule.noise.pmf(n[:, None] - drawn)

@@ -66,9 +66,9 @@ def receipt(service: Services, actor: Caller, id: Id) -> Response:
 def _answered(request: Request, service: Service, actor: Actor, job: JobView) -> Response:
     facts = answer_facts(service.answer(actor, job.id))
     budgets = [
-        each
-        for each in service.budgets(actor)
-        if (each.scope, each.name)
+        budget
+        for budget in service.budgets(actor)
+        if (budget.scope, budget.name)
         in (("user", actor.name), ("dataset", job.ask.dataset), ("project", job.ask.project))
     ]
     page = show("job_answer.html", actor, request=request, job=job, budgets=budgets, **facts)

@@ -39,7 +39,7 @@ def dataset(request: Request, steward: Stewardships, actor: Caller, name: PathNa
     found = [each for each in steward.datasets(actor) if each.name == name]
     if not found:
         raise NotThere("there is no such data set.")
-    users = [each for each in steward.users(actor) if name in each.datasets]
+    users = [user for user in steward.users(actor) if name in user.datasets]
     return show("steward_dataset.html", actor, request=request, dataset=found[0], users=users)
 
 

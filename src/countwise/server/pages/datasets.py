@@ -17,7 +17,7 @@ def home(request: Request, service: Services, actor: Caller) -> Response:
         "home.html",
         actor,
         request=request,
-        budgets=[each for each in service.budgets(actor) if each.scope != "dataset"],
+        budgets=[budget for budget in service.budgets(actor) if budget.scope != "dataset"],
         datasets=service.datasets(actor),
         jobs=service.jobs(actor, limit=5),
     )

@@ -155,7 +155,7 @@ def _page(
         status=status,
         datasets=datasets,
         dataset=next(
-            (each for each in datasets if each.name == chosen), next(iter(datasets), None)
+            (dataset for dataset in datasets if dataset.name == chosen), next(iter(datasets), None)
         ),
         projects=service.projects(actor),
         families=FAMILIES,

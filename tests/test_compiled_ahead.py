@@ -1,0 +1,30 @@
+"""`countwise warm-up` leaves no compiled function out."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+
+from countwise import compiled_ahead, kernels
+from countwise.errors import CountwiseError
+from countwise.kernels.compilation import not_kept
+
+ORACLES = {"segmentation.table", "segmentation.segment_by_table"}  # that only tests call
+INLINED = {"keyed_hash._round"}  # into their callers, which are kept
+
+
+@pytest.mark.timeout(1200)
+def test_every_function_is_kept() -> None:
+    """In a fresh folder this takes minutes."""
+    stages: list[str] = []
+    compiled_ahead.compile_ahead(stages.append)
+    assert stages == list(compiled_ahead.JOBS)
+    for module in iter_modules(kernels.__path__):
+        import_module(f"{kernels.__name__}.{module.name}")
+    assert set(not_kept()) <= ORACLES | INLINED
+
+
+def test_it_is_refused_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_ahead, "folder_of_code", lambda: None)
+    with pytest.raises(CountwiseError, match="NUMBA_CACHE_DIR"):
+        compiled_ahead.compile_ahead()

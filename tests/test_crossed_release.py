@@ -1,0 +1,327 @@
+"""Tables that cross, from the boundary to the folder and back."""
+
+import json
+import re
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import countwise as cw
+from countwise.errors import CountwiseError, InputError, ReleaseError, TableError
+from countwise.noise.laws import IntegerLaw
+from countwise.release import measure as boundary
+from countwise.release.crossed_release import CrossedRelease, check_margins
+from countwise.tables.confidential import Confidential
+from countwise.tables.workload import Margin, Workload
+from crossings import all_margins, flat, random_tree, variable
+from test_release_boundary import LAWS, RELATIONS, check, stated_scale
+
+FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json", "certificate.html"}
+ACROSS = {"age": ("age1", "age2"), "sex1": ("sex1",)}
+
+
+def space() -> Workload:
+    """Two places, one divided in two and one in three, by ages in bands, by sex."""
+    place, age = variable("place", [2], [2, 3]), variable("age", [2], [3, 2])
+    sex = flat("sex", 2)
+    return Workload(variables=(place, age, sex))
+
+
+def plan_for(cells: Workload, **given: object) -> cw.Plan:
+    first, *others = cells.variables
+    names = {each.name: each.levels for each in others}
+    return cw.Plan(by=first.levels, across=names, **given)  # type: ignore[arg-type]
+
+
+def table_for(cells: Workload, counts: np.ndarray | None = None) -> Confidential[Workload]:
+    if counts is None:
+        counts = np.random.default_rng(4).poisson(9.0, cells.cells)
+    return Confidential(cells, counts)
+
+
+def released(**given: object) -> CrossedRelease:
+    cells = space()
+    return cw.release(table_for(cells), plan_for(cells, **({"rho": "1/2"} | given)))
+
+
+def random_case(rng: np.random.Generator) -> tuple[Workload, dict[str, Fraction]]:
+    """Variables at random, and losses of some of their margins."""
+    variables = [random_tree(rng, name, int(rng.integers(1, 3))) for name in "abc"]
+    cells = Workload(variables=tuple(variables[: int(rng.integers(2, 4))]))
+    margins = all_margins(cells.variables)
+    chosen = rng.choice(len(margins), size=int(rng.integers(1, len(margins))), replace=False)
+    names = {cells.name(margins[i]) for i in chosen} | {cells.name(cells.finest)}
+    return cells, {name: Fraction(int(rng.integers(1, 9)), 4) for name in sorted(names)}
+
+
+def neighbour(
+    rng: np.random.Generator, size: int, relation: str, rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two tables that differ by one person, whose rows are all in one cell half of the time."""
+
+    def person(most: int) -> np.ndarray:
+        many = int(rng.integers(1, most + 1))
+        where = rng.integers(0, size, 1 if rng.random() < 0.5 else many)
+        return np.bincount(np.resize(where, many), minlength=size)
+
+    others = rng.integers(0, 3, size)
+    if relation == "add-remove":
+        return others, others + person(rows)
+    return others + person(rows), others + person(rows)
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_neighbours_never_cost_more_than_the_loss(
+    unit: str, relation: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With frozen noise: distances over scales, summed over tables, within what is stated.
+
+    The bounds are reached up to the rows that two people differ by, so they are not loose.
+    """
+    calls: list[tuple[IntegerLaw, int]] = []
+
+    def no_noise(law: IntegerLaw, size: int) -> np.ndarray:
+        calls.append((law, size))
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setitem(boundary.SAMPLERS, "exact", no_noise)
+    rng = np.random.default_rng(8)
+    for _ in range(12):
+        cells, losses = random_case(rng)
+        free = relation == "replace-one" and rows == 1
+        if free:
+            losses = {
+                name: loss for name, loss in losses.items() if cells.size(margin(cells, name)) > 1
+            }
+        if not losses:
+            continue
+        plan = plan_for(cells, **{unit: losses}, neighbours=relation, rows=rows)
+        budget, worst = plan.budget(cells), 0.0
+        assert budget.loss == sum(losses.values())
+        for _ in range(40):
+            pair, steps = [], []
+            for counts in neighbour(rng, cells.cells, relation, rows):
+                calls.clear()
+                pair.append(boundary.measure(Confidential(cells, counts), budget))
+                steps.append(list(calls))
+            assert steps[0] == steps[1]
+            spent = 0.0
+            for one, other in zip(*pair, strict=True):
+                apart = np.abs(one.noisy - other.noisy).astype(float)
+                scale = float(one.law.scale)
+                if not scale:
+                    assert not apart.any()
+                elif unit == "epsilon":
+                    spent += apart.sum() / scale
+                else:
+                    spent += (apart**2).sum() / (2 * scale**2)
+            worst = max(worst, spent)
+        stated = float(budget.loss)
+        assert worst <= stated * (1 + 1e-9)
+        if rows == 1:
+            assert worst > 0.49 * stated
+
+
+def margin(cells: Workload, name: str) -> Margin:
+    return next(each for each in all_margins(cells.variables) if cells.name(each) == name)
+
+
+@pytest.mark.parametrize(("relation", "rows"), RELATIONS)
+@pytest.mark.parametrize("mechanism", sorted(LAWS))
+def test_every_measured_table_has_the_noise_of_its_loss(
+    mechanism: str, relation: str, rows: int
+) -> None:
+    """Accepted at the stated scale, refused at nine and eleven tenths of it."""
+    cells = Workload(variables=(flat("a", 2), flat("b", 2)))
+    losses = {"total": Fraction(1), "a1": Fraction(1, 2), "a1*b1": Fraction(1, 4)}
+    free = relation == "replace-one" and rows == 1
+    given = {name: loss for name, loss in losses.items() if not (free and name == "total")}
+    unit = "rho" if mechanism == "gaussian" else "epsilon"
+    plan = plan_for(cells, **{unit: given}, mechanism=mechanism, neighbours=relation, rows=rows)
+    counts, budget = 1000 + 7 * np.arange(4), plan.budget(cells)
+    table = Confidential(cells, counts)
+    drawn = [boundary.measure(table, budget) for _ in range(15_000)]
+    grid = counts.reshape(2, 2)
+    true = {"total": grid.sum(keepdims=True), "a1": grid.sum(axis=1, keepdims=True), "a1*b1": grid}
+    assert [each.level for each in budget.levels] == list(losses)
+    for i, name in enumerate(losses):
+        noise = np.stack([each[i].noisy - true[name] for each in drawn])
+        scale = stated_scale(mechanism, relation, rows, true[name].size, losses[name])
+        if scale:
+            check(noise.ravel(), LAWS[mechanism], scale)
+        else:
+            assert not noise.any(), "nobody changes the total, so it carries no noise"
+
+
+def test_no_two_tables_and_no_two_calls_share_their_noise() -> None:
+    cells = space()
+    budget = plan_for(cells, epsilon="0.000001", split="even").budget(cells)
+    table = table_for(cells)
+    drawn = [boundary.measure(table, budget) for _ in range(4)]
+    noise = np.concatenate([each.noisy.ravel() for one in drawn for each in one])
+    assert len(np.unique(noise)) > 0.99 * len(noise)
+
+
+def test_what_nobody_can_change_is_exact_and_free() -> None:
+    """Under replace-one the grand total is the same in all neighbours, asked for or not."""
+    cells = space()
+    plan = plan_for(cells, epsilon=1, neighbours="replace-one", tables="place2:age2:sex1")
+    total, *others = plan.settled(cells).budget(cells).levels
+    assert (total.level, total.loss, total.law.scale) == ("total", 0, 0)
+    assert others
+    made = cw.release(table_for(cells), plan)
+    true = np.random.default_rng(4).poisson(9.0, cells.cells).sum()
+    assert made.counts[0].sum() == true
+
+
+@pytest.mark.parametrize("given", [{"epsilon": 2}, {"rho": "1/2"}, {"rho": "1/2", "rows": 3}])
+@pytest.mark.parametrize("tables", ["", "place1*age1*sex1, place2:age2, sex1:age2"])
+def test_a_release_is_whole_consistent_and_read_back(
+    given: dict[str, object], tables: str, tmp_path: Path
+) -> None:
+    made = released(**({"rho": None} | given), tables=tables)
+    made.save(tmp_path / "release")
+    assert {path.name for path in (tmp_path / "release").iterdir()} == FILES
+    assert list(tmp_path.iterdir()) == [tmp_path / "release"]
+    back = cw.read_release(tmp_path / "release")
+    assert isinstance(back, CrossedRelease)
+    assert back.manifest() == made.manifest()
+    assert back.budget == made.budget
+    assert back.workload.margins == made.workload.margins
+    assert made.ranges is not None
+    assert back.ranges is not None
+    kept = [(made.counts, back.counts), (made.ranges.low, back.ranges.low),
+            (made.ranges.high, back.ranges.high)]  # fmt: skip
+    for ours, theirs in kept:
+        for one, other in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(one, other)
+    for one, other in zip(made.measurements, back.measurements, strict=True):
+        assert (one.margin, one.law) == (other.margin, other.law)
+        np.testing.assert_array_equal(one.noisy, other.noisy)
+
+
+def test_every_two_published_tables_agree_in_the_file(tmp_path: Path) -> None:
+    """Grouped as a reader would: every table by the levels it shares with another."""
+    made = released()
+    made.save(tmp_path / "release")
+    rows = pl.read_csv(tmp_path / "release" / "counts.csv", infer_schema_length=None)
+    assert (rows["count"] >= 0).all()
+    assert (rows["low"] <= rows["high"]).all()
+    levels = {level: rows.filter(pl.col("level") == level) for level in rows["level"].unique()}
+    columns = {name: [] if name == "total" else name.split("*") for name in levels}
+    above = {"place2": "place1", "age2": "age1"}
+    for one, other in combinations(levels, 2):
+        shared = [
+            column
+            for column in above.keys() | set(above.values()) | {"sex1"}
+            if all(column in own or column in [above.get(c) for c in own]
+                   for own in (columns[one], columns[other]))
+        ]  # fmt: skip
+        sums = [
+            levels[each].group_by(shared).agg(pl.col("count").sum()).sort(shared)
+            if shared else levels[each].select(pl.col("count").sum())
+            for each in (one, other)
+        ]  # fmt: skip
+        assert sums[0].equals(sums[1]), (one, other)
+
+
+def test_published_tables_are_sums_of_the_cells() -> None:
+    made = released()
+    cells = made.counts[made.workload.margins.index(made.workload.finest)]
+    for each, counts in zip(made.workload.margins, made.counts, strict=True):
+        np.testing.assert_array_equal(made.workload.sums(cells, each), counts)
+
+
+def test_counts_that_do_not_agree_are_seen() -> None:
+    """One count more, in any one table, and the folder would not get its name."""
+    made = released(tables="place1*age1*sex1, place2:age2, sex1:age2")
+    for i, counts in enumerate(made.counts):
+        wrong = counts.copy()
+        wrong.flat[-1] += 1
+        tables = [*made.counts[:i], wrong, *made.counts[i + 1 :]]
+        with pytest.raises(CountwiseError, match="do not have the same sums"):
+            check_margins(made.workload, tables)
+    wrong = made.counts[0] - 10**6
+    with pytest.raises(CountwiseError, match="whole numbers of 0 or more"):
+        check_margins(made.workload, [wrong, *made.counts[1:]])
+
+
+def test_a_changed_folder_is_refused(tmp_path: Path) -> None:
+    made, folder = released(), tmp_path / "release"
+    made.save(folder)
+    manifest = json.loads((folder / "release.json").read_text())
+    assert manifest["format"] == 2
+    (folder / "counts.csv").write_text("level,count\n")
+    with pytest.raises(ReleaseError, match=r"counts\.csv was changed"):
+        cw.read_release(folder)
+    del manifest["measured"]
+    (folder / "release.json").write_text(json.dumps(manifest))
+    with pytest.raises(ReleaseError, match="has no 'measured'; a release of format 2 does"):
+        cw.read_release(folder)
+
+
+def test_what_takes_a_tree_says_so(tmp_path: Path) -> None:
+    from countwise.release.document import read_release
+
+    released().save(tmp_path / "release")
+    with pytest.raises(ReleaseError, match="takes the release of one tree"):
+        read_release(tmp_path / "release")
+    table = table_for(space())
+    with pytest.raises(TableError, match="crosses several variables"):
+        table.hierarchy  # noqa: B018
+    with pytest.raises(InputError, match="the plan is for the levels"):
+        cw.release(Confidential(flat("a", 3).tree, np.arange(3)), plan_for(space(), epsilon=1))
+    with pytest.raises(InputError, match="the table has place: place1 > place2"):
+        cw.release(table, cw.Plan(epsilon=1))
+
+
+def test_nothing_of_the_true_counts_is_shown() -> None:
+    counts = np.full(space().cells, 739)
+    table = table_for(space(), counts)
+    assert "739" not in repr(table)
+    assert repr(table).startswith("Confidential(2 place1, 5 place2, 2 age1, 5 age2, 2 sex1)")
+    made = cw.release(table, plan_for(space(), epsilon="0.001"))
+    assert "739" not in json.dumps(made.manifest())
+
+
+def test_the_certificate_has_a_line_a_table() -> None:
+    made = released(tables="place2*age2*sex1")
+    page = made.certificate()
+    for each in made.accuracy:
+        name, counts, drawn, fitted = (re.escape(part) for part in each.in_words())
+        line = (
+            rf"{name}</t[dh]>\s*<td[^>]*>{counts}</td>\s*<td[^>]*>{drawn}</td>\s*<td[^>]*>{fitted}"
+        )
+        assert re.search(line, page), each
+    assert "release format 2" in page
+    assert "measured table" in page
+
+
+def test_a_plan_file_of_tables_is_read_back(tmp_path: Path) -> None:
+    text = """
+by = ["state", "county"]
+rho = "0.5"
+[variables.age]
+levels = ["band", "year"]
+[variables.sex]
+levels = ["sex"]
+[[tables]]
+by = ["county", "age", "sex"]
+weight = 2
+[[tables]]
+by = "state*(band + sex)"
+"""
+    (tmp_path / "plan.toml").write_text(text)
+    plan = cw.read_plan(tmp_path / "plan.toml")
+    assert [(each.by, each.weight) for each in plan.wishes] == [
+        ("county:age:sex", 2), ("state*(band + sex)", 1)
+    ]  # fmt: skip
+    (tmp_path / "again.toml").write_text(plan.to_toml())
+    assert cw.read_plan(tmp_path / "again.toml") == plan
+    assert "variables" not in cw.Plan(epsilon=1).to_dict()
+    assert "tables" not in cw.Plan(epsilon=1).to_dict()
