@@ -20,6 +20,8 @@ from countwise.tables.dialect import PLAIN, UTF8, Reading, decoded, find_dialect
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 BINARY = dict.fromkeys(PARQUET, "Parquet") | dict.fromkeys(ARROW, "Arrow")
+NOT_UTF8 = ("\0", "\ufffd")
+"""What stands in the names of columns where the parser took bytes for UTF-8 that are not."""
 PARSER_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError)
 
 
@@ -61,8 +63,11 @@ def missing_column(place: str, column: str, names: Sequence[str]) -> str:
     message = f"{place}: no column {column!r} among its {len(names)}."
     if any(name.strip().casefold() == column.casefold() for name in names):
         return f"{message} One differs from it in capitals or spaces only."
-    if any("\0" in name for name in names):
-        return f"{message} The file is not UTF-8. To fix, save it as UTF-8."
+    if any(mark in name for name in names for mark in NOT_UTF8):
+        return (
+            f"{message} The file is not UTF-8. To fix, save it as UTF-8, or name its encoding, "
+            "such as --encoding latin-1."
+        )
     return (
         f"{message} To fix, check the names in its first line, which are not shown: where a header "
         "is missing they are data."

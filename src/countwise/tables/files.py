@@ -193,7 +193,7 @@ def checked_schema(
     for column in wanted:
         if column not in names:
             message = missing_column(str(name_of(table)), column, names)
-            above = _lines_above(table, reading, wanted)
+            above = _lines_above(table, reading, wanted) or _lines_above(table, reading, by)
             if above is not None and above > reading.skip:
                 message = (
                     f"{message.partition(' To fix')[0]} The names asked for stand in line "
