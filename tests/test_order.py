@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 import countwise as cw
+from countwise.errors import InputError, ReleaseError
+from countwise.inference.node_names import find
 from countwise.release.document import read_release
 from countwise.tables.confidential import Confidential
 from countwise.tables.crosstab import crosstab
@@ -132,3 +134,15 @@ def test_releases_are_read_in_the_order_they_were_written_in(tmp_path: Path) -> 
     assert back.hierarchy.labels == (("z", "y"), ("2", "1"))
     for mine, theirs in zip(made.counts, back.counts, strict=True):
         assert mine.tolist() == theirs.tolist()
+
+
+def test_names_with_spaces_and_files_of_a_release_are_told_how_to_be_written(
+    tmp_path: Path,
+) -> None:
+    cells = pl.DataFrame({"a": ["Old Docks", "Harbour"]})
+    made = cw.release(Confidential(build(cells)[0], np.array([5, 7])), cw.Plan(epsilon=1))
+    made.save(tmp_path / "r")
+    with pytest.raises(InputError, match='put a label with spaces in quotes: "Old Docks"'):
+        find(made.hierarchy, "Old")
+    with pytest.raises(ReleaseError, match=r"To fix, give the folder .*r\.$"):
+        read_release(tmp_path / "r" / "counts.csv")

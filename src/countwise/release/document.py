@@ -232,7 +232,11 @@ def read_any_manifest(folder: Path) -> dict[str, Any]:
     """What a release says about itself."""
     path = folder / "release.json"
     if folder.is_file():
-        raise ReleaseError(f"{folder} is a file; a release is a folder with a release.json in it.")
+        inside = folder.parent if (folder.parent / "release.json").is_file() else None
+        fix = f" To fix, give the folder {inside}." if inside else ""
+        raise ReleaseError(
+            f"{folder} is a file; a release is a folder with a release.json in it.{fix}"
+        )
     if not path.is_file():
         raise ReleaseError(f"{folder} is not a release: it has no release.json.")
     try:
