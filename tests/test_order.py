@@ -1,5 +1,6 @@
 """Labels come in the order of the public domain, or by size, and never in that of a secret file."""
 
+import warnings
 from itertools import permutations
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from countwise.tables.domainfile import read_domain_file
 from countwise.tables.hierarchy import build
 from countwise.tables.order import natural
 from countwise.tables.reading import read_counts, read_domain
+from countwise.tables.tabulate import Tabulation, write_confidential_cells
 from test_tabulate_refusals import call
 
 ORDERED = [
@@ -146,3 +148,26 @@ def test_names_with_spaces_and_files_of_a_release_are_told_how_to_be_written(
         find(made.hierarchy, "Old")
     with pytest.raises(ReleaseError, match=r"To fix, give the folder .*r\.$"):
         read_release(tmp_path / "r" / "counts.csv")
+
+
+def test_tabulated_cells_keep_the_order_of_their_domain(tmp_path: Path) -> None:
+    _, domain = write_table(tmp_path)
+    people = tmp_path / "people.csv"
+    people.write_text("sex,school\nF,tertiary\nM,primary\nM,\n")
+    by = ("sex", "school")
+    recipe = Tabulation(domain=read_domain_file(domain, by=by))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Ibis 12 on DuckDB 2
+        write_confidential_cells(tmp_path / "c.parquet", people, recipe)
+    for text, labels in (
+        (False, (("M", "F"), LEVELS)),
+        (True, (("F", "M"), tuple(sorted(LEVELS)))),
+    ):
+        if text:
+            strings = pl.read_parquet(tmp_path / "c.parquet").with_columns(
+                pl.col(by).cast(pl.String)
+            )
+            strings.write_parquet(tmp_path / "c.parquet")
+        back = read_counts(tmp_path / "c.parquet", by=by, count="count", cells_are_public=True)
+        assert back.hierarchy.labels == labels
+        assert back.reveal().sum() == 3

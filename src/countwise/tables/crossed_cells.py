@@ -100,8 +100,9 @@ def listed_domain(source: TableFile, names: Names, *, public: bool = False) -> C
     """
     factors = []
     for levels in names.values():
-        cells = source.frame.select(levels).unique(maintain_order=True)
-        factors.append(factor_of(cells if public else cells[build(cells)[1]]))
+        cells = source.ordered(levels).unique(maintain_order=True)
+        rows = cells.cast(pl.String)
+        factors.append(factor_of(rows if public else rows[build(cells)[1]]))
     by = tuple(level for levels in names.values() for level in levels)
     return CrossedDomain(domain=Domain(by=by, factors=tuple(factors)), names=names)
 

@@ -193,8 +193,9 @@ def _table(backend: Any, name: str) -> "ir.Table":
         return backend.table(table, database=schema or None)
     except TableNotFound:
         raise TableError(
-            f"{name}: neither a .parquet or .csv file nor a table of engine {backend.name!r}. To "
-            "fix, check the name, or the database in --engine."
+            f"{name}: neither a file of a kind that is read (.parquet, .csv, .xlsx and others) nor "
+            f"a table of engine {backend.name!r}. To fix, check the name, or the database in "
+            "--engine."
         ) from None
 
 

@@ -3,8 +3,8 @@
 Every refusal names the file, the row as an editor shows it, and a column that was asked for.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from glob import glob
 from io import BytesIO
 from pathlib import Path
@@ -51,6 +51,8 @@ class TableFile:
     parts: tuple[FilePart, ...] = ()
     """The files that a pattern stands for, in the order of the rows."""
     thousands: str | None = None
+    orders: Mapping[str, pl.Enum] = field(default_factory=dict)
+    """The order of labels where a column declares one by its type."""
 
     def where(self, row: int) -> str:
         """The place of a row of the frame, counted as an editor or viewer of the file counts."""
@@ -71,6 +73,10 @@ class TableFile:
     def subject(self, column: str) -> str:
         """How a message speaks of a count of this column."""
         return f"column {column!r}"
+
+    def ordered(self, by: Sequence[str]) -> pl.DataFrame:
+        """The labels of level columns, with the order that they declare."""
+        return self.frame.select(pl.col(name).cast(self.orders.get(name, pl.String)) for name in by)
 
     def kept(self, keep: IntArray) -> "TableFile":
         """The same with some of its rows."""
@@ -122,7 +128,14 @@ def load(
         frame = found.lazy.select(*labels, *others).collect()
     if frame.is_empty():
         raise TableError(f"{path}: the file has a header and no rows; it needs one row a cell.")
-    return TableFile(path=path, frame=frame, first_row=found.first_row, thousands=reading.thousands)
+    orders = {name: kind for name in by if isinstance(kind := schema[name], pl.Enum)}
+    return TableFile(
+        path=path,
+        frame=frame,
+        first_row=found.first_row,
+        thousands=reading.thousands,
+        orders=orders,
+    )
 
 
 def _part(

@@ -170,7 +170,7 @@ def read_public_counts(
         like = Layout(totals=said.totals, no_totals=said.no_totals)
         hierarchy = read_domain(domain, by=by, layout=like)
         return hierarchy, placed(source, counts, hierarchy, domain=Path(domain))
-    hierarchy, order = unique_cells(source, by)
+    hierarchy, order = unique_cells(replace(source, frame=source.ordered(by)), by)
     return hierarchy, counts[order]
 
 

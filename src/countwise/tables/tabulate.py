@@ -108,8 +108,7 @@ def write_confidential_cells(
     else:
         bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
         whose = {} if dataset is None else {DATASET: dataset}
-        labels = pl.col(space.by).cast(pl.String)
-        frame.with_columns(labels).write_parquet(file, metadata=bound | whose)
+        frame.write_parquet(file, metadata=bound | whose)
     return space
 
 
