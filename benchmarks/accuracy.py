@@ -27,15 +27,18 @@ from accuracy_page import as_page
 from accuracy_tables import Row, Table, known_rows
 from competitors import competitors
 from countwise.adjust.auto import adjusted
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
 from countwise.tables.measurements import Measurements
 from pooling import pooled
 from range_coverage import judged
 from untuned_tables import untuned_rows
+from whole_tree import nonnegative_whole
 
 OURS = {"default": "auto", "least squares": "least-squares"}
 PLANNED = "all defaults"
+TOTALS = 3000  # releases whose totals alone are compared
 
 
 def plan(table: Table, adjust: str) -> Plan:
@@ -100,6 +103,19 @@ def errors(table: Table, *, repetitions: int, minutes: float, whole: bool) -> di
     }
 
 
+def totals(table: Table, *, minutes: float) -> dict[str, Any]:
+    """Squared errors of the total by least squares, as in the default, and by NNLS."""
+    true, rng = table.hierarchy.sums(table.cells)[0], np.random.default_rng()
+    squared: dict[str, list[float]] = {"default": [], "NNLS": []}
+    started = monotonic()
+    while len(squared["NNLS"]) < TOTALS and monotonic() - started < 60 * minutes:
+        noisy = measure(table, plan(table, "least-squares"))
+        made = LeastSquares(tie_key=int(rng.integers(2**62)))([noisy])
+        for name, counts in (("default", made), ("NNLS", nonnegative_whole(noisy, rng=rng))):
+            squared[name].append(float(((counts[0] - true) ** 2).mean()))
+    return {"squared": squared, "code": [code()]}
+
+
 def code() -> str:
     """The commit that the figures are of."""
     asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
@@ -117,6 +133,8 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
         whole = "planned" in parts
         found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, whole=whole)
         found["errors"]["code"] = [code()]
+    if "totals" in parts:
+        found["totals"] = totals(table, minutes=minutes)
     if "ranges" in parts:
         releases = max(round(share * table.judged), 2)
         found["ranges"] = judged(table, partial(plan, table), releases=releases, minutes=minutes)
@@ -132,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the releases")
     parser.add_argument("--only", default="", help="rows whose name has this, a regular expression")
-    parser.add_argument("--parts", nargs="+", default=["errors", "planned", "ranges"])
+    parser.add_argument("--parts", nargs="+", default=["errors", "planned", "totals", "ranges"])
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", type=Path, help="write the figures here, row by row")

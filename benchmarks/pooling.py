@@ -8,6 +8,8 @@ def pooled(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     both = one | other
     if "errors" in one and "errors" in other:
         both["errors"] = errors(one["errors"], other["errors"])
+    if "totals" in one and "totals" in other:
+        both["totals"] = totals(one["totals"], other["totals"])
     if "ranges" in one and "ranges" in other:
         both["ranges"] = ranges(one["ranges"], other["ranges"])
     return both
@@ -36,6 +38,14 @@ def errors(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
             name: share * each + (1 - share) * other["empty_kept"][name]
             for name, each in one["empty_kept"].items()
         },
+    }
+
+
+def totals(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Squared errors one after another."""
+    return {
+        "code": sorted({*one["code"], *other["code"]}),
+        "squared": {name: each + other["squared"][name] for name, each in one["squared"].items()},
     }
 
 

@@ -1,13 +1,13 @@
 """The published table of segmentation (Jagadish et al. 1998), an oracle of the pruned one."""
 
 import numpy as np
+from numba import njit
 
 from countwise.arrays import FloatArray, IntArray
-from countwise.kernels.compilation import compiled
 from countwise.kernels.segmentation import TIE
 
 
-@compiled
+@njit
 def table(values: FloatArray) -> tuple[FloatArray, IntArray]:
     """Least squared distance of the first t numbers in k runs, and where the last run starts.
 
@@ -31,7 +31,7 @@ def table(values: FloatArray) -> tuple[FloatArray, IntArray]:
     return costs, starts
 
 
-@compiled
+@njit
 def segment_by_table(values: FloatArray, penalty: float) -> IntArray:
     """The same runs as `segment`, by the published table and a choice of k at the end."""
     size = len(values)

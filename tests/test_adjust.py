@@ -12,8 +12,8 @@ from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.count_modes import posterior_modes
 from countwise.adjust.draw import MultinomialDraw, deal, draw_from_likelihood, posterior_draws
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells
-from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.adjust.tree_walk import share_among_children, task_bounds
 from countwise.errors import PlanError
 from countwise.kernels.apportion import last_ranks

@@ -244,6 +244,18 @@ def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
     assert "10.0% | 10" in bad
 
 
+def test_totals_are_compared_in_many_releases() -> None:
+    near, far = {"default": [4.0, 4.0] * 6, "NNLS": [4.0] * 12}, {"NNLS": [1.0] * 12}
+    found = {"squared": near, "code": ["one"]}
+    page = as_page({"one": row(1.0, 1900) | {"totals": found}})
+    assert "| one | 12 | 2 | 2 | 1.000 ± 0.000 |  |" in page
+    worse = {"squared": near | far, "code": ["two"]}
+    assert "2.000 ± 0.000 | **✗** |" in as_page({"one": row(1.0, 1900) | {"totals": worse}})
+    both = pooled({"known": False, "totals": found}, {"known": False, "totals": worse})["totals"]
+    assert both["code"] == ["one", "two"]
+    assert both["squared"]["NNLS"] == [4.0] * 12 + [1.0] * 12
+
+
 def test_runs_of_a_row_are_taken_together() -> None:
     both = pooled(row(1.0, 1900), row(4.0, 1700))
     assert both["errors"]["releases"] == 30

@@ -9,7 +9,6 @@ from countwise import compiled_ahead, kernels
 from countwise.errors import CountwiseError
 from countwise.kernels.compilation import not_kept
 
-ORACLES = {"segmentation.table", "segmentation.segment_by_table"}  # that only tests call
 INLINED = {"keyed_hash._round"}  # into their callers, which are kept
 
 
@@ -21,7 +20,7 @@ def test_every_function_is_kept() -> None:
     assert stages == list(compiled_ahead.JOBS)
     for module in iter_modules(kernels.__path__):
         import_module(f"{kernels.__name__}.{module.name}")
-    assert set(not_kept()) <= ORACLES | INLINED
+    assert set(not_kept()) <= INLINED
 
 
 def test_it_is_refused_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What to measure and at what share of the loss, against general optimisers and closed forms."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -8,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from countwise.errors import PlanError
+from countwise.margins.condensed import coarsened
 from countwise.margins.crossing import crossing
 from countwise.margins.meanvariances import MeanVariances
 from countwise.margins.shares import NORMAL, candidates, design, noise_variance, targets
@@ -52,6 +54,27 @@ def test_slopes_are_those_of_differences(seed):
         up, down = (precisions + sign * step * np.eye(len(reach))[i] for sign in (1, -1))
         moved = (mean(up[None]) - mean(down[None]))[0] / (2 * step)
         np.testing.assert_allclose(slopes[:, i], moved, rtol=1e-5, atol=1e-7)
+
+
+def test_a_coarser_tree_has_nearly_the_same_mean_variances():
+    rng = np.random.default_rng(0)
+    counties = (1 + rng.negative_binomial(1, 0.05, 10)).tolist()
+    tracts = (1 + rng.negative_binomial(1, 0.05, sum(counties))).tolist()
+    variables = (variable("geo", [10], counties, tracts), flat("race", 7))
+    workload = Workload(variables=variables, margins=tuple(all_margins(variables)))
+    whole = crossing(workload)
+    few = replace(whole, tree=coarsened(whole.tree, 4))
+    assert max(map(len, few.tree.nodes)) <= 64 < max(map(len, whole.tree.nodes))
+    for level, sizes in enumerate(variables[0].sizes):
+        assert few.tree.nodes[level].sum() == pytest.approx(sizes)
+        assert few.tree.nodes[level] @ few.tree.leaves[level] == pytest.approx(variables[0].leaves)
+        assert set(few.tree.classes[level]) == set(range(len(few.tree.nodes[level])))
+    precisions = np.exp(rng.normal(size=(5, len(workload.margins))))
+    exact, near = (
+        MeanVariances(crossing=each, measured=workload.margins, wanted=workload.margins)(precisions)
+        for each in (whole, few)
+    )
+    np.testing.assert_allclose(near, exact, rtol=0.03)
 
 
 @pytest.mark.parametrize("seed", range(6))

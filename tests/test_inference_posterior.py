@@ -8,11 +8,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import countwise as cw
-from cases import tree
+from cases import flat, tree
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
+from countwise.inference.combinations import all_rows
 from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
+from countwise.inference.routes import infer_measurements
 from countwise.noise.laws import Geometric
 from countwise.sumproduct.count_laws import Laws, from_logs
 from countwise.sumproduct.summaries import Law, summarise
@@ -224,6 +226,21 @@ def test_large_levels_are_solved_in_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(post, ExactPosterior)
     assert list(post.solved.kept) == [0]
     assert_frame_equal(post.table(), expected)
+
+
+def test_combinations_of_many_certain_counts_are_listed() -> None:
+    """Forty counts that are all but known: more than an array has dimensions."""
+    law = Geometric(scale=Fraction(1, 40))
+    noisy = (np.array([60]), np.array([1, 2] * 20))
+    measured = Measurements(hierarchy=flat(40), laws=(law, law), noisy=noisy)
+    best = infer_measurements([measured], prior="uniform").top(1)
+    assert best[0].counts == (1, 2) * 20
+    assert best[0].probability > 0.999
+
+
+def test_all_rows_are_every_combination_in_order() -> None:
+    within = [np.array([3, 4]), np.array([7]), np.array([0, 1, 2])]
+    assert all_rows(within).tolist() == [list(each) for each in product([3, 4], [7], [0, 1, 2])]
 
 
 def test_many_components_are_searched_not_listed() -> None:

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from cases import HARD_CASES, Case, flat, tree
-from countwise.adjust.leastsquares import LeastSquares, upward
 from countwise.adjust.mode import Mode
+from countwise.adjust.tree_least_squares import LeastSquares, upward
 from countwise.kernels.apportion import last_ranks
 from countwise.kernels.projection import project, round_to_total
 from countwise.noise.laws import Geometric

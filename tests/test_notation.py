@@ -130,7 +130,7 @@ def test_totals_that_two_wishes_share_are_published_once() -> None:
         ({"across": "sex", "tables": "state*sex"}, "level 'county' of variable 'county' is in no"),
         ({"tables": "county"}, "tables are of variables that cross"),
         ({"across": "sex", "tables": [{"weight": 2}]}, "a table needs the levels it crosses"),
-        ({"across": "sex", "tables": [{"by": "county*sex", "wait": 2}]}, "Did you mean 'weight'"),
+        ({"across": "sex", "tables": [{"by": "county*sex", "weigth": 2}]}, "Did you mean 'weight'"),
         ({"across": "sex", "tables": [{"by": "county*sex", "weight": 0}]}, "must be positive"),
         ({"across": "sex", "mechanism": "joint"}, "joint noise adds up along one tree"),
         ({"across": "sex", "adjust": "mode"}, "auto, least-squares"),

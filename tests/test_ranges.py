@@ -265,6 +265,18 @@ def test_counts_that_no_message_can_join_still_have_ranges() -> None:
     gaussian = DiscreteGaussian(scale=Fraction(1))
     post = cw.infer_measurements([measured(flat(2), [gaussian, gaussian], [[205], [2, 3]])])
     assert 60 < post.node("total").mean < 140
+    for noisy in ([[205], [2, 3]], [[105], [2, 3]]):  # a third of what lacks goes to each
+        post = cw.infer_measurements([measured(flat(2), [gaussian, gaussian], noisy)])
+        third = (noisy[0][0] - 5) / 3
+        found = [post.node_at(1, 0).mean, post.node_at(1, 1).mean]
+        assert np.allclose(found, [2 + third, 3 + third], atol=0.1)
+        assert np.allclose(post.summaries(1).mean, found)
+    deep = [[400], [190, 10], [2, 3, 4, 6]]
+    post = cw.infer_measurements([measured(tree(2, 2), [gaussian] * 3, deep)])
+    for level in range(3):
+        found = post.summaries(level)
+        assert (found.lower <= found.mode).all()
+        assert (found.mode <= found.upper).all()
 
 
 def test_very_wide_noise_is_told_in_units() -> None:

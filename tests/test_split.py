@@ -9,7 +9,7 @@ import pytest
 
 import countwise as cw
 from cases import flat, tree
-from countwise.adjust import leastsquares
+from countwise.adjust import tree_least_squares
 from countwise.noise.joint import _Trials, expected_draws
 from countwise.noise.laws import Geometric
 from countwise.noise.sampling import sample
@@ -48,8 +48,8 @@ def test_variances_on_an_unbalanced_tree_are_those_of_dense_least_squares() -> N
         hierarchy=hierarchy, laws=laws, noisy=hierarchy.sums(np.zeros(14, dtype=np.int64))
     )
     direct = dense_variances(hierarchy, [law.variance for law in laws])
-    _, upwards = leastsquares.upward([measured])
-    fitted = leastsquares.fitted_variances(hierarchy, upwards)
+    _, upwards = tree_least_squares.upward([measured])
+    fitted = tree_least_squares.fitted_variances(hierarchy, upwards)
     np.testing.assert_allclose([each.mean() for each in fitted], direct, rtol=1e-9)
 
 
@@ -129,7 +129,7 @@ def test_margins_are_those_of_repeated_fits() -> None:
     for _ in range(400):
         noise = tuple(sample(law, n) for law, n in zip(budget.laws, hierarchy.sizes, strict=True))
         measured = Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noise)
-        up, variances = leastsquares.upward([measured])
+        up, variances = tree_least_squares.upward([measured])
         fitted = [up[0]]
         for level in (1, 2):
             first, parents = hierarchy.offsets[level - 1][:-1], hierarchy.parents(level)

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from countwise.adjust.bayes import Adjusted, EmpiricalBayes
 from countwise.adjust.learning import FEWEST_NODES
-from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.protocol import Adjustment
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.arrays import IntArray
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements

@@ -10,18 +10,20 @@ rounded to whole, non-negative numbers; then come their own children.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from countwise.adjust.fitted_priors import Fitted
 from countwise.adjust.learning import Division, LevelBelow, divisions
-from countwise.adjust.leastsquares import SMALLEST_VARIANCE, share_level, upward
 from countwise.adjust.observations import Observations, observe
+from countwise.adjust.tree_least_squares import SMALLEST_VARIANCE, share_level, upward
 from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.tables.measurements import Measurements
 
+SLIGHT = log(10) / 2  # evidence "barely worth a mention" (Jeffreys 1961, appendix B)
 WORTHWHILE = 0.01  # of the variance of least squares: a law that promises less is not taken
 
 
@@ -90,11 +92,23 @@ def _worthwhile(
     """The law that explains a level best; none where least squares is about as good."""
     if not candidates:
         return None
-    best = max(candidates, key=lambda each: each.log_likelihood)
+    best = _best(candidates)
     noise = np.where(seen.free, seen.variances, 0.0)
     promised = given_the_sum(np.where(seen.free, best.variances, 0.0), first)
     worthwhile = promised < (1 - WORTHWHILE) * given_the_sum(noise, first)
     return best if worthwhile and best.risk < float(noise.sum()) else None
+
+
+def _best(candidates: Sequence[Division]) -> Division:
+    """The law that explains a level best, or one without a shape that does it as well.
+
+    A shape takes a lone count among empty cells for the chance of many small ones, and spreads it
+    over all of them. One cell in hundreds is little evidence against it, so little must be enough.
+    """
+    best = max(candidates, key=lambda each: each.log_likelihood)
+    free = [each for each in candidates if not each.shape]
+    alike = [each for each in free if best.log_likelihood - each.log_likelihood < SLIGHT]
+    return alike[0] if alike else best
 
 
 def given_the_sum(variances: FloatArray, first: IntArray) -> float:

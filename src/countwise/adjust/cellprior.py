@@ -15,9 +15,9 @@ from math import log, sqrt
 
 import numpy as np
 
-from countwise.adjust.leastsquares import SMALLEST_VARIANCE
 from countwise.adjust.mixture import ADDED, LEAST, Components, maximise
 from countwise.adjust.observations import ErrorLaw, Observations
+from countwise.adjust.tree_least_squares import SMALLEST_VARIANCE
 from countwise.arrays import BoolArray, FloatArray, IntArray, frozen
 
 GROWTHS = (1.0, 0.25)  # width of a block by where it begins, coarse to fine

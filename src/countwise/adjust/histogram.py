@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from countwise.adjust.estimators import Clipped, Estimator, Identity, Resized
-from countwise.adjust.leastsquares import project_down
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
+from countwise.adjust.tree_least_squares import project_down
 from countwise.adjust.tree_walk import floors_of
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError

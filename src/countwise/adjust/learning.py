@@ -13,7 +13,6 @@ import numpy as np
 from countwise.adjust.cellprior import Blocks, CellPrior, resolved_blocks
 from countwise.adjust.fitted_priors import Fitted, PooledPrior, SharePrior, pools_of
 from countwise.adjust.jamesstein import fit_evenness
-from countwise.adjust.leastsquares import own_estimate
 from countwise.adjust.mixture import (
     Learner,
     held_moments,
@@ -31,6 +30,7 @@ from countwise.adjust.shareprior import (
     grades_of,
     set_free,
 )
+from countwise.adjust.tree_least_squares import own_estimate
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.tables.measurements import Measurements
 
@@ -46,7 +46,8 @@ class Division:
     """A law of the children's shares: moments of every node, and how well it explains them.
 
     `risk` is the squared error to expect of the means; of a law with many unknowns it is
-    estimated without trust in the law.
+    estimated without trust in the law. A law with a `shape` has one scatter around expectations,
+    one without takes counts as they come.
     `prior` is the law as a prior of the nodes, where it is one that can be published.
     """
 
@@ -55,6 +56,7 @@ class Division:
     risk: float
     means: FloatArray
     variances: FloatArray
+    shape: bool = True
     prior: Fitted | None = None
 
 
@@ -130,6 +132,7 @@ def of_blocks(level: LevelBelow) -> Division:
         risk=risk,
         means=moments[0],
         variances=moments[1],
+        shape=False,
         prior=PooledPrior(
             level=level.named(level.pool),
             names=names,

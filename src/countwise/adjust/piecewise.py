@@ -12,13 +12,13 @@ from typing import Protocol
 import numpy as np
 
 from countwise.adjust.draw import MultinomialDraw, deal, posterior_draws
-from countwise.adjust.leastsquares import (
+from countwise.adjust.mode import Mode, Total
+from countwise.adjust.tree_least_squares import (
     SMALLEST_VARIANCE,
     _project_level,
     own_estimate,
     project_down,
 )
-from countwise.adjust.mode import Mode, Total
 from countwise.adjust.tree_walk import floors_of, share_among_children
 from countwise.arrays import FloatArray, IntArray, UIntArray
 from countwise.kernels.apportion import last_ranks, random_ranks

@@ -149,8 +149,13 @@ def few(joint: JointLaw, within: list[IntArray]) -> bool:
 
 
 def all_rows(within: list[IntArray]) -> IntArray:
-    """Every combination of counts of each."""
-    return np.stack(np.meshgrid(*within, indexing="ij"), axis=-1).reshape(-1, len(within))
+    """Every combination of counts of each, the last one changing fastest."""
+    rows = np.empty((prod(len(each) for each in within), len(within)), np.int64)
+    alike = len(rows)
+    for column, each in enumerate(within):
+        alike //= len(each)
+        rows[:, column] = np.tile(np.repeat(each, alike), len(rows) // (alike * len(each)))
+    return rows
 
 
 def _climb(joint: JointLaw, start: IntArray, count: int) -> IntArray:

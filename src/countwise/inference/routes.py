@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from countwise.adjust.leastsquares import LeastSquares
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.choices import one_of

@@ -26,9 +26,9 @@ def meet_clipped(
     multipliers: FloatArray,
     near: float,
 ) -> float:
-    """Solve one margin's multipliers where cells are max(0, values); the most that was missing.
+    """Solve one margin's multipliers where cells are max(0, values); what was missing before.
 
-    What is missing is counted in roots of slacks, and solved for until it is below `near`.
+    What is missing is a root mean square in roots of slacks, solved for until it is below `near`.
 
     `nodes` has the node of every cell; slacks are positive. `values` and `multipliers` change.
     """
@@ -42,9 +42,9 @@ def meet_clipped(
                 sums[nodes[c]] += value
                 slopes[nodes[c]] += spreads[c]
         left = targets - sums - slacks * (multipliers + change)
-        worst = np.max(np.abs(left) / np.sqrt(slacks))
-        first = max(first, worst) if step == 0 else first
-        if worst < near:
+        missing = np.sqrt(np.mean(left**2 / slacks))
+        first = missing if step == 0 else first
+        if missing < near:
             break
         change += left / slopes
     multipliers += change
@@ -81,9 +81,9 @@ def meet_tilted(
             sums[node] += value
             slopes[node] += value * spreads[c]
         left = targets - sums - slacks * (multipliers + change)
-        worst = np.max(np.abs(left) / np.sqrt(slacks))
-        first = max(first, worst) if step == 0 else first
-        if worst < near:
+        missing = np.sqrt(np.mean(left**2 / slacks))
+        first = missing if step == 0 else first
+        if missing < near:
             break
         change += np.minimum(left / slopes, 1.0 / fastest)
     multipliers += change

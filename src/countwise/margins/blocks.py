@@ -25,7 +25,7 @@ TINY = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Block:
+class TreeBlock:
     """Functions on the leaves of a tree that sums along its levels keep among themselves.
 
     `gains[l]` is A'A of the sums to level l in an orthonormal basis of one copy; `vectors[l]` the
@@ -38,7 +38,7 @@ class Block:
     copies: float
 
 
-def blocks_of(tree: Condensed) -> list[Block]:
+def blocks_of(tree: Condensed) -> list[TreeBlock]:
     """The blocks of a tree; those of a balanced one have size 1."""
     above = _ancestors(tree)
     blocks = [_block(tree, above, 0, 0, 1.0, 1.0)]
@@ -60,7 +60,7 @@ def _ancestors(tree: Condensed) -> list[IntArray]:
 
 def _block(
     tree: Condensed, above: list[IntArray], top: int, k: int, part: float, copies: float
-) -> Block:
+) -> TreeBlock:
     """The functions below a node of class k of a level, in a basis that refines level by level."""
     members = np.flatnonzero(above[top] == k)
     roots = np.sqrt(tree.nodes[-1][members])
@@ -75,7 +75,7 @@ def _block(
         within = tree.nodes[level][:, None] * own
         gains.append(basis.T @ (own.T @ within) @ basis)
         vectors.append(own @ basis * np.sqrt(part * tree.nodes[top][k]))
-    return Block(gains=np.array(gains), vectors=tuple(vectors), copies=copies)
+    return TreeBlock(gains=np.array(gains), vectors=tuple(vectors), copies=copies)
 
 
 def _nested(roots: FloatArray, places: Sequence[IntArray]) -> FloatArray:
@@ -106,7 +106,7 @@ class BlockVariances:
         return [condense(axis.variable) for axis in self.crossing.axes]
 
     @cached_property
-    def blocks(self) -> list[list[Block]]:
+    def blocks(self) -> list[list[TreeBlock]]:
         """The blocks of each axis."""
         return [blocks_of(tree) for tree in self.trees]
 
@@ -125,7 +125,7 @@ class BlockVariances:
         return {margin: 1 / each if each > 0 else known for margin, each in self.noise.items()}
 
     @cached_property
-    def _covariances(self) -> list[tuple[tuple[Block, ...], list[FloatArray]]]:
+    def _covariances(self) -> list[tuple[tuple[TreeBlock, ...], list[FloatArray]]]:
         """For each combination of blocks, a matrix for every class of each level of the spine."""
         found = []
         for chosen in product(*self.blocks):

@@ -86,6 +86,49 @@ def _shapes(variable: Variable) -> list[IntArray]:
     return shapes[::-1]
 
 
+def coarsened(tree: Condensed, groups: int) -> Condensed:
+    """A tree of fewer classes that is like it: those of similar size below one class become one.
+
+    At most so many below each, equal in nodes; a class then has the mean number of children of each
+    kind. For means over many nodes, which it changes by little.
+    """
+    merged = [np.zeros(1, dtype=np.int64)]
+    nodes, leaves = [tree.nodes[0]], [tree.leaves[0]]
+    parents, times = list[IntArray](), list[FloatArray]()
+    for level in range(1, len(tree.nodes)):
+        above = merged[-1][tree.parents[level - 1]]
+        kinds = _quantiles(above, tree.leaves[level], tree.nodes[level], groups)
+        _, first, inverse = np.unique(
+            above * groups + kinds, return_index=True, return_inverse=True
+        )
+        merged.append(inverse.reshape(-1))
+        parents.append(above[first])
+        sizes = np.bincount(merged[-1], tree.nodes[level]).astype(np.float64)
+        below = np.bincount(merged[-1], tree.nodes[level] * tree.leaves[level])
+        times.append(sizes / nodes[-1][parents[-1]])
+        nodes.append(sizes)
+        leaves.append(below / sizes)
+    return Condensed(
+        classes=tuple(to[each] for to, each in zip(merged, tree.classes, strict=True)),
+        nodes=tuple(nodes),
+        leaves=tuple(leaves),
+        parents=tuple(parents),
+        times=tuple(times),
+    )
+
+
+def _quantiles(above: IntArray, leaves: FloatArray, nodes: FloatArray, groups: int) -> IntArray:
+    """Below each class a number from 0 to groups - 1 by size, with about equally many nodes."""
+    order = np.lexsort((leaves, above))
+    running = np.cumsum(nodes[order]) - nodes[order] / 2
+    totals = np.bincount(above, nodes)
+    before = np.cumsum(totals) - totals
+    part = (running - before[above[order]]) / totals[above[order]]
+    found = np.empty(len(above), dtype=np.int64)
+    found[order] = np.minimum((part * groups).astype(np.int64), groups - 1)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
     """How least squares along a tree averages, level by level: a row a class, a column a problem.

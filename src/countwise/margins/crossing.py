@@ -20,7 +20,7 @@ from countwise.tables.workload import Margin, Workload
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Axis:
+class CrossedAxis:
     """A variable split into the parts that its levels add."""
 
     variable: Variable
@@ -104,7 +104,7 @@ class Crossing:
 
     workload: Workload
     spine: int
-    axes: tuple[Axis, ...]
+    axes: tuple[CrossedAxis, ...]
     tree: Condensed
 
     @property
@@ -148,7 +148,7 @@ def crossing(workload: Workload) -> Crossing:
     That is one that is not balanced, the one with most classes of leaves if there are several;
     else the one with most levels.
     """
-    axes = [Axis(variable=each) for each in workload.variables]
+    axes = [CrossedAxis(variable=each) for each in workload.variables]
     trees = {i: condense(axis.variable) for i, axis in enumerate(axes) if not axis.balanced}
 
     def need(i: int) -> tuple[int, int, int]:

@@ -18,8 +18,8 @@ from countwise.margins.incidence import node_of_each
 from countwise.tables.workload import Margin, Workload
 
 HELD = 0.02  # variance of a fitted margin beside that of its least squares, where finer ones follow
-SWEEPS = 60
-NEAR = 0.1  # roots of the slack: what is still missing when a fit ends
+SWEEPS = 25  # errors settle in a dozen; what still moves are nodes whose targets conflict
+NEAR = 0.1  # roots of the slack, root mean square: what is still missing when a fit ends
 LEAST_MEAN = 1e-6  # of a cell that nobody is in, under a law without 0
 LEAST_VARIANCE = 1e-4  # of counts that carry no noise
 

@@ -18,7 +18,7 @@ from countwise.kernels.intervals import beside_normal
 from countwise.margins.certainties import Certainties, certainties
 from countwise.margins.leastsquares import Estimates, fit
 from countwise.margins.measurement import Measurement
-from countwise.margins.reconstruction import without_part_exact
+from countwise.margins.reconstruction import fittable
 from countwise.sumproduct.implied_bounds import BOUNDLESS
 from countwise.sumproduct.normal_approximation import Normal
 from countwise.sumproduct.prior_free_laws import normal_ranges
@@ -111,8 +111,8 @@ def sum_range(
 
 
 def fitted(workload: Workload, measurements: Sequence[Measurement]) -> Estimates:
-    """Least squares; margins exact in part count as noisy but where nobody can be."""
-    return fit(workload, [without_part_exact(each) for each in measurements])
+    """Least squares, to be shared by several calls."""
+    return fit(workload, fittable(measurements))
 
 
 def _without(means: FloatArray, variances: FloatArray, own: Measurement) -> Normal:
@@ -171,14 +171,12 @@ def _variance(workload: Workload, measurements: Sequence[Measurement], box: Box)
         )
     margin = min(through, key=workload.size)
     ones, precision, asked = box.inside(workload, margin), 0.0, []
-    for each in measurements:
+    for each in fittable(measurements):
+        known = each.exact is not None and bool(each.exact.all())
         noisy = MANY * ones if each.margin == margin else np.zeros_like(each.noisy)
-        without = without_part_exact(each)
-        if without.exact is not None:
-            noisy = np.where(without.exact, 0, noisy)
         if each.margin == margin:
-            precision += np.inf if without.law.variance == 0.0 else 1.0 / without.law.variance
-        asked.append(replace(without, noisy=noisy))
+            precision += np.inf if known or not each.law.variance else 1.0 / each.law.variance
+        asked.append(replace(each, noisy=noisy if each.exact is None else noisy * ~each.exact))
     if not isfinite(precision):
         return 0.0
     cells = fit(workload, asked).cells

@@ -40,8 +40,8 @@ class Reconstruction:
 
     @cached_property
     def estimates(self) -> Estimates:
-        """Signed least squares; exact counts above 0 beside noisy ones count as noisy here."""
-        return fit(self.workload, [without_part_exact(each) for each in self.measurements])
+        """Signed least squares."""
+        return fit(self.workload, fittable(self.measurements))
 
     @cached_property
     def margins(self) -> list[Margin]:
@@ -104,9 +104,20 @@ class Reconstruction:
         return max(float(np.mean(self.estimates.variance(margin))), LEAST_VARIANCE)
 
 
-def without_part_exact(measurement: Measurement) -> Measurement:
-    """The same, exact counts above 0 taken as noisy where others of the margin have noise."""
+def fittable(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Measurements with as much of what is exact as least squares takes; the rest count as noisy.
+
+    It takes tables that are exact altogether, and cells where nobody can be beside them where one
+    of these tables refines the others.
+    """
+    known = [each.margin for each in measurements if each.exact is not None and each.exact.all()]
+    nested = not known or any(all(one.covers(each) for each in known) for one in known)
+    return [_part_noisy(each, nested) for each in measurements]
+
+
+def _part_noisy(measurement: Measurement, nested: bool) -> Measurement:
     exact = measurement.exact
     if exact is None or exact.all():
         return measurement
-    return replace(measurement, exact=exact & (measurement.noisy == 0))
+    empty = exact & (measurement.noisy == 0)
+    return replace(measurement, exact=empty if nested and empty.any() else None)

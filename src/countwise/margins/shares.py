@@ -6,7 +6,7 @@ section 5.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -17,7 +17,8 @@ from scipy.optimize import brentq
 
 from countwise.arrays import BoolArray, FloatArray
 from countwise.errors import PlanError
-from countwise.margins.crossing import crossing
+from countwise.margins.condensed import coarsened
+from countwise.margins.crossing import Crossing, crossing
 from countwise.margins.meanvariances import MeanVariances
 from countwise.margins.selection import best_selection
 from countwise.margins.spending import FAR, Score, Spending, Unit, geometric_mean, largest_ratio
@@ -29,6 +30,7 @@ GRAIN = 1000  # shares are whole numbers of thousandths, finer where there are v
 MOST_CANDIDATES = 256
 SHARPNESS = (3.0, 30.0, 300.0, 3000.0)
 ROUNDS = 6
+MOST_CLASSES, GROUPS = 400, 4  # a design is looked for on a tree of few classes, then made exact
 CLOSE = 1e-3
 WIDE = 20.0  # logarithms of losses that are looked at
 
@@ -129,11 +131,22 @@ class _Problem:
         free = [each for each, reach in self.reach.items() if reach == 0]
         return tuple(q for q in self.weights if not any(each.covers(q) for each in free))
 
-    def spending(self, score: Score, loss: float) -> Spending:
+    @cached_property
+    def _crossed(self) -> Crossing:
+        return crossing(self.workload)
+
+    @cached_property
+    def _rough(self) -> Crossing:
+        """The same with few classes of the spine: quickly asked, variances about 2% off."""
+        tree = self._crossed.tree
+        if sum(map(len, tree.nodes)) <= MOST_CLASSES:
+            return self._crossed
+        return replace(self._crossed, tree=coarsened(tree, GROUPS))
+
+    def spending(self, score: Score, loss: float, *, rough: bool = False) -> Spending:
         """The problem at a loss."""
-        mean = MeanVariances(
-            crossing=crossing(self.workload), measured=self.measurable, wanted=self.wanted
-        )
+        crossed = self._rough if rough else self._crossed
+        mean = MeanVariances(crossing=crossed, measured=self.measurable, wanted=self.wanted)
         reach = np.array([float(self.reach[each]) for each in self.measurable])
         return Spending(mean=mean, unit=self.unit, loss=loss, reach=reach, score=score)
 
@@ -152,13 +165,15 @@ class _Problem:
     def best(self, scores: Sequence[Score], loss: float) -> FloatArray:
         """The best shares of a loss, by scores that are near to each other, the last one meant."""
         everything = self.costly / self.costly.sum()
-        first = self.spending(scores[0], loss)
+        first = self.spending(scores[0], loss, rough=True)
         if self.unit == "rho":
             shares, _ = first.settle(everything)
         else:
             shares = best_selection(first, [*self.starts(), everything])
         for score in scores[1:]:
-            shares, _ = self.spending(score, loss).settle(shares)
+            shares, _ = self.spending(score, loss, rough=True).settle(shares)
+        if self._rough is not self._crossed:
+            shares, _ = self.spending(scores[-1], loss).settle(shares)
         return shares
 
     def rounded(self, shares: FloatArray) -> dict[Margin, Fraction]:

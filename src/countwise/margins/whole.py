@@ -23,6 +23,7 @@ Method = Literal["least-squares", "auto"]
 
 MOST_CELLS = 2_000_000  # more are not learned from: several fits of them would take too long
 NO_WORSE = 0.01  # of a margin's variance: what two tables may differ by and count as equal
+CELLS = 3.0  # times the weight of a margin: near cells cost margins little, which have many moves
 NEAR_ZERO = 0.01  # of the variance: error of a count that is 0 as far as the fit can tell
 BETTER = 0.02  # of the cells' squared error: less is not worth a prior
 
@@ -54,13 +55,9 @@ def whole_cells(
         shrunken, reason = _shrunken(seen, rng)
         if shrunken is not None:
             table, taken = shrunken, "auto"
-    cells = rounded(
-        workload,
-        table,
-        {each: _error(seen, table, each) for each in [*seen.margins, workload.finest]},
-        seen.known,
-        rng,
-    )
+    errors = {each: _error(seen, table, each) for each in [*seen.margins, workload.finest]}
+    errors[workload.finest] /= CELLS
+    cells = rounded(workload, table, errors, seen.known, rng)
     return WholeCells(cells=frozen(cells), method=taken, reason=reason)
 
 
@@ -69,7 +66,7 @@ def _shrunken(seen: Reconstruction, rng: np.random.Generator) -> tuple[FloatArra
     workload, own = seen.workload, seen.own
     if workload.cells > MOST_CELLS:
         return None, f"{workload.cells:,} cells would take too long to learn from"
-    if own is not None and own.law.variance == 0.0:
+    if own is not None and not own.law.variance:
         return None, "the cells carry no noise"
     shapes = seen.learned_shapes(rng)
     errors = compared(seen, lambda each: each.squares, lambda each: each.shrunken(shapes), rng)
@@ -89,7 +86,7 @@ def _shrunken(seen: Reconstruction, rng: np.random.Generator) -> tuple[FloatArra
     ratio = max(1.0 + cells.excess / max(cells.first, -cells.excess), 0.0)
     return table, (
         "cells scatter about what the margins imply by a law learned from them: expected squared "
-        f"error {ratio:.0%} of that of least squares, and at no table higher"
+        f"error {ratio:.0%} of that of least squares, and of no table shown to be higher"
     )
 
 

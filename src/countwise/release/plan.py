@@ -14,9 +14,9 @@ from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.draw import MultinomialDraw
 from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
-from countwise.adjust.leastsquares import LeastSquares
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
+from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.noise.joint import QUICK_DRAWS, expected_draws

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from countwise.adjust.leastsquares import fitted_variances, upward
+from countwise.adjust.tree_least_squares import fitted_variances, upward
 from countwise.release.budget import Budget
 from countwise.release.noise_margins import noise_margins
 from countwise.tables.hierarchy import Hierarchy

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.negligible import WINDOW
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.node_noise import Noise, reach
 
@@ -61,7 +62,7 @@ def redrawn(law: IntegerLaw, low: int, high: int, first: int, last: int) -> Floa
 
     Σ_n P(n | N)·P(v | n), where P(v | n) is the noise law around n cut to v ≥ 0.
     """
-    far = reach(law, 45.0)
+    far = reach(law, WINDOW)
     noisy = np.arange(low - far, high + far + 1)
     to_noisy = law.pmf(noisy - np.arange(low, high + 1)[:, None])
     to_count = law.pmf(np.arange(first, last + 1) - noisy[:, None])

@@ -37,6 +37,7 @@ AT_A_TIME = 8_192  # nodes whose laws are made at a time
 SECONDS = 60.0  # an exact computation that would take longer is left to the normal one
 MOST_BYTES = 1e9  # of messages; beyond, sums of many noises are taken as normal
 MOST_REACH = 2_000_000  # counts that the noise of one node is tabled over
+FAINTEST = 1e-200  # that products of laws can be before the digits of a double run out
 MOST_GAPS = 1e8  # between parents' noisy counts and the sums of their cells', all together
 
 
@@ -246,7 +247,7 @@ def by_shifts(seen: Measurements, *, depth: float = WIDENED) -> ByShifts:
     leaves = from_logs(lows, highs, own + sums)
     if not (leaves.sums() > 0.0).all():
         raise InputError("exact counts and noisy ones can not go together.")
-    couplings = from_logs(lows, highs, own)
+    couplings, told = from_logs(lows, highs, own), from_logs(lows, highs, sums)
     top: tuple[tuple[Laws, ...], ...] = ((leaves,),)
     if last > 0:
         above = _above(hierarchy)
@@ -262,6 +263,9 @@ def by_shifts(seen: Measurements, *, depth: float = WIDENED) -> ByShifts:
         rest = solved.family(last - 1, 0, above.sizes[last - 1]).messages
         couplings = couplings.times(rest.values)
         top = tuple(tuple(solved.marginals(level)) for level in range(last + 1))
+    meeting = np.maximum.reduceat(couplings.values * told.values, told.offsets[:-1])
+    if meeting.min() < FAINTEST:
+        raise InputError("noisy counts are too far from the sums of those below them.")
     return ByShifts(
         measurements=(seen,), top=top, families=families, couplings=couplings, depth=depth
     )
@@ -364,10 +368,9 @@ def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
         spread = np.sqrt(2.0 * WIDENED * np.minimum(variances, 1e30)) + 1.0
         still = (near == 0) | (variances == 0.0)
         middle = np.where(near == 0, y, np.rint(means)).astype(np.int64)
-        law = noise.laws[0]
         peaks = tops(
             reading(y, np.int64),
-            np.asarray(law.slope(np.arange(max(reach(law, WIDENED), 1)))),
+            _slopes(noise.laws[0], y, means),
             reading(means, np.float64),
             reading(np.where(variances > 0.0, variances, 1.0), np.float64),
         )
@@ -381,6 +384,13 @@ def _beside(noise: Noise, values: IntArray, rest: Normal) -> Iterator[Laws]:
         alone = still[owners]
         logs = np.where(alone, 0.0, logs + own.logpmf(owners, y[owners] - x))
         yield from_logs(lows, highs, logs)
+
+
+def _slopes(law: IntegerLaw, noisy: IntArray, means: FloatArray) -> FloatArray:
+    """Log-ratios of a noise, out to the farthest that a noisy count is from what the rest says."""
+    apart = float(np.abs(noisy - means).max(initial=0.0))
+    far = max(reach(law, WIDENED), int(min(apart, MOST_REACH)) + 1)
+    return np.asarray(law.slope(np.arange(far)))
 
 
 def normal_ranges(
@@ -414,11 +424,10 @@ def normal_ranges(
         if exact is not None:
             low, high = np.where(exact, noisy, low), np.where(exact, noisy, high)
         return low, high
-    slopes = np.asarray(law.slope(np.arange(max(far, 1)))) if far else np.empty(0)
     least, most = bounds
     low, high = beside_normal(
         reading(noisy, np.int64),
-        slopes,
+        _slopes(law, noisy, rest.means) if far else np.empty(0),
         reading(rest.means, np.float64),
         reading(rest.variances, np.float64),
         reading(least, np.int64),

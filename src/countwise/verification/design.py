@@ -111,7 +111,7 @@ class DesignColumn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design:
+class DesignMatrix:
     """The columns of a model in order; the intercept, if there is one, is the first."""
 
     columns: tuple[DesignColumn, ...]
@@ -161,7 +161,7 @@ class Design:
         return {column.key: j for j, column in enumerate(self.columns)}
 
 
-def design(model: Model, schema: Schema) -> Design:
+def design(model: Model, schema: Schema) -> DesignMatrix:
     """The design of a model; too many columns are refused."""
     products: list[tuple[FactorPart, ...]] = [()] if model.intercept else []
     spanned: dict[frozenset[str], set[frozenset[str]]] = {}
@@ -175,7 +175,7 @@ def design(model: Model, schema: Schema) -> Design:
             if len(products) > LARGEST_COLUMNS:
                 raise RequestError(f"model: more than {LARGEST_COLUMNS} columns.")
     centred = _centred(products, schema)
-    return Design(
+    return DesignMatrix(
         columns=tuple(_scaled(pieces, model, schema) for pieces in centred),
         intercept=model.intercept,
     )

@@ -9,7 +9,7 @@ import numpy as np
 from countwise.arrays import BoolArray, FloatArray, frozen
 from countwise.errors import RequestError
 from countwise.verification.arithmetic import columns_of, constant, written
-from countwise.verification.design import INTERCEPT, Design
+from countwise.verification.design import INTERCEPT, DesignMatrix
 from countwise.verification.fits import Fits
 from countwise.verification.formula import Model
 from countwise.verification.grammar import (
@@ -108,7 +108,7 @@ class Quantities:
     """Reads the quantities of one model."""
 
     model: Model
-    design: Design
+    design: DesignMatrix
     schema: Schema
 
     def parse(self, parser: Parser) -> Quantity:

@@ -20,7 +20,7 @@ from countwise.verification import outcome_noise
 from countwise.verification.arithmetic import bounds
 from countwise.verification.border import stated_border
 from countwise.verification.claims import Claim, parse_claim
-from countwise.verification.design import Design, design
+from countwise.verification.design import DesignMatrix, design
 from countwise.verification.fits import FAMILIES, Family, check_response
 from countwise.verification.formula import Model, parse_model
 from countwise.verification.grammar import Name
@@ -39,7 +39,7 @@ class Request:
 
     schema: Schema
     model: Model
-    design: Design
+    design: DesignMatrix
     claim: Claim
     family: Family
     epsilon: Fraction

@@ -10,7 +10,7 @@ from countwise.adjust.draw import posterior_draws
 from countwise.adjust.tree_walk import share_among_children
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.cuts import is_equal_split
-from countwise.negligible import SAMPLED
+from countwise.negligible import LEFT_OUT, SAMPLED
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.evidence import redrawn
 from countwise.sumproduct.node_noise import reach
@@ -22,9 +22,9 @@ from countwise.withheld.release_models import FromNoisyCounts, FromRoot
 class ByMode(FromRoot):
     """Apportioned: the last unit of each must come before the next unit of every other."""
 
-    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int) -> FloatArray:
         """Zero where v is apportioned to the counts, -inf elsewhere."""
-        size = v.shape[1]
+        siblings, size = self.hierarchy.children(level, parent), v.shape[1]
         parents = np.full(len(v), self.counts[level][parent])
         offsets = np.arange(0, v.size + 1, size)
         order = np.tile(self.order[level + 1][siblings], len(v)).astype(np.uint64)
@@ -33,15 +33,10 @@ class ByMode(FromRoot):
         return np.where(same, 0.0, -np.inf)
 
     def log_shared(
-        self,
-        noisy: list[IntArray],
-        level: int,
-        node: int,
-        siblings: slice,
-        total: int,
-        grid: IntArray,
+        self, noisy: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
         """Zero inside the window that the siblings leave, -inf outside."""
+        siblings, total = self.siblings(level, node)
         if total == 0:
             return np.zeros(grid.shape)
         others = [i for i in range(siblings.start, siblings.stop) if i != node]
@@ -66,23 +61,19 @@ class ByMode(FromRoot):
 class ByDraw(FromRoot):
     """Dealt by Algorithm 2: v^k/(Σv)^m, equal shares when all v are zero."""
 
-    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int) -> FloatArray:
         """Σk·log v - m·log Σv."""
-        k, total = self.counts[level + 1][siblings], int(self.counts[level][parent])
+        k = self.counts[level + 1][self.hierarchy.children(level, parent)]
+        total = int(self.counts[level][parent])
         sums = v.sum(axis=1)
         powers = xlogy(k, v).sum(axis=1) - total * np.log(np.maximum(sums, 1))
         return np.asarray(np.where(sums > 0, powers, -total * np.log(v.shape[1])))
 
     def log_shared(
-        self,
-        noisy: list[IntArray],
-        level: int,
-        node: int,
-        siblings: slice,
-        total: int,
-        grid: IntArray,
+        self, noisy: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
         """k·log v - m·log Σv, where a sibling with units has a positive v."""
+        siblings, total = self.siblings(level, node)
         v = np.maximum(noisy[level][:, siblings], 0)
         others = (v.sum(axis=1) - v[:, node - siblings.start])[:, None]
         x = np.maximum(grid, 0)
@@ -135,18 +126,17 @@ class ByRedrawAndSum(ByRedraw):
         if not self.drawn:
             self.drawn.append(np.tile(self.counts[1], (len(noisy[1]), 1)))
         (v,) = self.drawn
-        siblings, total = slice(0, v.shape[1]), int(self.counts[0][0])
         for node in range(v.shape[1]):
             law, n = self._law(node), noisy[1][:, [node]]
             grid = np.maximum(n, 0) + np.arange(-reach(law, SAMPLED), reach(law, SAMPLED) + 1)
             logs = np.where(grid < 0, -np.inf, law.logpmf(grid - n))
-            logs = logs + self.log_shared([v, v], 1, node, siblings, total, grid)
+            logs = logs + self.log_shared([v, v], 1, node, grid)
             v[:, node] = choose(grid, logs, v[:, node], rng)
         for _ in range(JUMPS):
             fresh = v.copy()
             for node in range(v.shape[1]):
                 fresh[:, node] = posterior_draws(noisy[1][:, node], self._law(node), rng=rng)
-            logs = self.log_whole(fresh, 0, 0, siblings) - self.log_whole(v, 0, 0, siblings)
+            logs = self.log_whole(fresh, 0, 0) - self.log_whole(v, 0, 0)
             taken = np.log(rng.random(len(v))) < logs
             v[taken] = fresh[taken]
 
@@ -196,6 +186,6 @@ class ByRedrawAndSum(ByRedraw):
 @lru_cache(maxsize=8)
 def redrawn_logs(law: IntegerLaw) -> FloatArray:
     """log P(v | N) for N from 0 to where zero is out of reach, and every v within reach."""
-    far = reach(law, 40.0)
+    far = reach(law, LEFT_OUT)
     with np.errstate(divide="ignore"):
         return np.log(redrawn(law, 0, 2 * far, 0, 4 * far))

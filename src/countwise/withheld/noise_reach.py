@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import logsumexp
 
+from countwise.negligible import SMALLEST
 from countwise.noise.laws import IntegerLaw
 from countwise.sumproduct.node_noise import reach
 
@@ -25,7 +26,7 @@ def noise_sum_reach(laws: tuple[IntegerLaw, ...], depth: float, *, below: bool =
     tilts = np.geomspace(1e-3, 10.0, TILTS)[:, None] / np.sqrt(widest)
     growth = np.zeros(TILTS)
     for law, terms in kinds.items():
-        far = reach(law, 600.0)
+        far = reach(law, SMALLEST)
         z = np.arange(0 if below else -far, far + 1)
         logs = law.logpmf(z)
         growth += terms * (logsumexp(tilts * z + logs, axis=1) - logsumexp(logs))

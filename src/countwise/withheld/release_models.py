@@ -97,10 +97,7 @@ class FromRoot(FromNoisyCounts):
         self, noisy: list[IntArray], true: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
         """log P(counts of the siblings | noisy), the node's own on a grid."""
-        parent = self.hierarchy.parent(level, node)
-        siblings = self.hierarchy.children(level - 1, parent)
-        total = int(self.counts[level - 1][parent])
-        logs = self.log_shared(noisy, level, node, siblings, total, grid)
+        logs = self.log_shared(noisy, level, node, grid)
         if level == 1:
             others = noisy[1].sum(axis=1)[:, None] - noisy[1][:, [node]]
             logs = logs + self.log_summed(others + grid, true[0])
@@ -110,27 +107,25 @@ class FromRoot(FromNoisyCounts):
         self, rows: IntArray, true: list[IntArray], level: int, parent: int
     ) -> FloatArray:
         """log P(counts of a parent's children | their noisy counts), a row a chain."""
-        siblings = self.hierarchy.children(level, parent)
-        logs = self.log_whole(np.maximum(rows, 0), level, parent, siblings)
+        logs = self.log_whole(np.maximum(rows, 0), level, parent)
         if level == 0:
             logs = logs + self.log_summed(rows.sum(axis=1), true[0][:, 0])
         return logs
 
-    def log_whole(self, v: IntArray, level: int, parent: int, siblings: slice) -> FloatArray:
+    def log_whole(self, v: IntArray, level: int, parent: int) -> FloatArray:
         """log P(counts of the siblings | v), a row a chain."""
         raise NotImplementedError
 
     def log_shared(
-        self,
-        noisy: list[IntArray],
-        level: int,
-        node: int,
-        siblings: slice,
-        total: int,
-        grid: IntArray,
+        self, noisy: list[IntArray], level: int, node: int, grid: IntArray
     ) -> FloatArray:
         """log P(counts of the siblings | v), the node's own v = max(grid, 0)."""
         raise NotImplementedError
+
+    def siblings(self, level: int, node: int) -> tuple[slice, int]:
+        """Where the children of a node's parent are, and the released count of that."""
+        parent = self.hierarchy.parent(level, node)
+        return self.hierarchy.children(level - 1, parent), int(self.counts[level - 1][parent])
 
     def log_summed(self, sums: IntArray, total: IntArray) -> FloatArray:
         """log P(m | N, Σ of the noisy parts), zero where the parts have no say."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from countwise.adjust.count_modes import posterior_modes
 from countwise.arrays import BoolArray, FloatArray, IntArray
-from countwise.negligible import LEFT_OUT
+from countwise.negligible import LEFT_OUT, SMALLEST
 from countwise.noise.laws import IntegerLaw
 from countwise.noise.noise_sums import sum_of
 from countwise.sumproduct.node_noise import between, reach
@@ -125,7 +125,7 @@ def totals_around_zero(
     def modes(noisy: IntArray) -> IntArray:
         return posterior_modes([(base + noisy, noise), (base + sums, of_sum)]) - base
 
-    most = 4 * (far + reach(noise, 800.0) + noise_sum_reach(parts, LEFT_OUT))
+    most = 4 * (far + reach(noise, SMALLEST) + noise_sum_reach(parts, LEFT_OUT))
     ends = np.full(len(sums), -most), np.full(len(sums), most)
     first = _first(lambda noisy: modes(noisy) >= 0, *ends)
     last = _first(lambda noisy: modes(noisy) > 0, *ends) - 1
