@@ -171,20 +171,20 @@ RELEASE = (
             "zip(budget.laws, hierarchy.sizes",
             "zip([budget.laws[0]] * len(budget.laws), hierarchy.sizes",
         ),
-        ("noise taken off, not put on", "frozen(counts + z)", "frozen(counts - counts + z)"),
-        ("noise rounded away from odd", "frozen(counts + z)", "frozen(counts + z // 2 * 2)"),
+        ("noise taken off, not put on", "frozen(n + z)", "frozen(n - n + z)"),
+        ("noise rounded away from odd", "frozen(n + z)", "frozen(n + z // 2 * 2)"),
     ),
     *_mutants(
         "release/measure.py",
         FRESH,
-        ("one noise for all counts of a level", "frozen(counts + z)", "frozen(counts + z[0])"),
+        ("one noise for all counts of a level", "frozen(n + z)", "frozen(n + z[0])"),
     ),
     *_mutants(
         "release/measure.py",
         EXACT,
         (
             "people in zeros not looked for",
-            "known.refuse_people_in_zeros(table.hierarchy, cells)",
+            "known.refuse_people_in_zeros(hierarchy, cells)",
             "pass",
         ),
         (
@@ -357,8 +357,8 @@ ACCOUNTS = (
         ("a moved person counted once", "times = 2 if twice else 1", "times = 1"),
         (
             "a level's loss forgotten",
-            "sum((each.loss for each in self.levels)",
-            "sum((each.loss for each in self.levels[1:])",
+            "sum((level.loss for level in self.levels)",
+            "sum((level.loss for level in self.levels[1:])",
         ),
     ),
     *_mutants(
