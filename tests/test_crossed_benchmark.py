@@ -1,0 +1,92 @@
+"""The page on tables that cross is made from releases, and its figures are what they say."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("osqp")
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+
+import countwise as cw
+from accuracy_tables import crossed
+from countwise.margins.ranges import fitted
+from crossed import TABLES, Crossed, figures
+from crossed_page import Figure, as_page, covered, influences, ratio, root
+
+BY = ("place", "age", "sex")
+
+
+def small() -> Crossed:
+    """24 cells of three variables."""
+    cells = np.random.default_rng(5).negative_binomial(0.5, 0.03, (4, 3, 2))
+    return Crossed(
+        name="small",
+        make=lambda: crossed(cells, by=BY, loss={}),
+        variables=tuple((name,) for name in BY),
+        tables="place*age*sex",
+        losses=(("rho", "1/2"), ("epsilon", "1")),
+    )
+
+
+def test_a_tiny_run_makes_the_whole_page() -> None:
+    table = small()
+    found = [figures(table, unit, loss, repetitions=3) for unit, loss in table.losses]
+    page = as_page(found)
+    assert "## Where the default loses" in page
+    assert "Of 16 margins" in page
+    assert "--repetitions 3 " in page
+    assert f"countwise {version('countwise')} at " in page
+    assert page.count("### By kind of margin, ") == page.count("### Every margin, ") == 2
+    for margin in ("total", "place", "age × sex", "place × age × sex"):
+        assert page.count(f"\n| {margin} | ") >= 3
+    for row in (line for line in page.splitlines() if line.startswith("| cells | ")):
+        assert row.count("±") == 6
+    for each in found:
+        assert each["kinds"].count("2-way") == 3
+        assert sum(size[0] for size in each["by_size"][0]) == sum(each["counts"])
+        assert all(np.array(squares).shape == (3, 8) for squares in each["squared"].values())
+
+
+def test_errors_of_least_squares_are_those_its_variance_says() -> None:
+    table = small()
+    plan = table.plan("rho", "1/2")
+    release = cw.release(table.truth, plan)
+    says = fitted(release.workload, release.measurements).variance
+    expected = [float(np.mean(says(each))) for each in release.workload.margins]
+    found = figures(table, "rho", "1/2", repetitions=60)
+    signed = np.array(found["squared"]["signed least squares"]).mean(axis=0)
+    assert (signed / expected).mean() == pytest.approx(1.0, rel=0.35)
+    held = np.array(found["by_margin"]).sum(axis=(0, 1))
+    assert 0.9 < held[1] / held[0] <= 1.0
+
+
+def test_spreads_are_those_of_a_bootstrap() -> None:
+    rng = np.random.default_rng(6)
+    common = rng.gamma(2.0, 1.0, (300, 1))
+    above, below = (common * rng.gamma(3.0, 1.0, (300, 4)) * np.arange(1, 5) for _ in range(2))
+    again = rng.integers(0, 300, (2000, 300))
+    logs = np.array([influences(above[each])[0] for each in again])
+    others = np.array([influences(below[each])[0] for each in again])
+    assert root(above).value == pytest.approx(np.exp(np.log(above.mean(axis=0)).mean() / 2))
+    assert root(above).error == pytest.approx(np.exp(logs).std(), rel=0.12)
+    assert ratio(above, below).error == pytest.approx(np.exp(logs - others).std(), rel=0.12)
+
+
+def test_marks_say_what_is_lost_and_what_may_be_chance() -> None:
+    assert Figure(1.1, 0.01, 10).mark == "**✗**"
+    assert Figure(1.1, 0.05, 10).mark == "?"
+    assert not Figure(1.02, 0.001, 10).mark
+    assert Figure(1.1, float("nan"), 1).mark == "?"
+    assert not ratio(np.zeros((3, 1)), np.ones((3, 1))).mark
+    assert "**✗** (2)" in covered(np.array([[100.0, 80, 200], [100, 81, 200], [100, 82, 200]]))
+    assert "✗" not in covered(np.array([[100.0, 95, 200], [100, 94, 200]]))
+
+
+def test_tables_name_every_margin_of_at_most_two_variables() -> None:
+    income, tracts = TABLES
+    assert income.tables.count(",") == 10
+    assert len(income.losses) == 5
+    assert tracts.across == {"race": ("race",), "hispanic": ("hispanic",)}
