@@ -17,7 +17,8 @@ UNITS = {"epsilon": "ε", "rho": "ρ"}
 HEAD = """# Accuracy of tables that cross
 
 Made by one command, `python benchmarks/crossed.py --repetitions {repetitions} --out
-docs/crossed-accuracy.md`; nothing on this page is typed in. It is of {provenance}.
+docs/crossed-accuracy.md`; nothing on this page is typed in. It is of
+{provenance}.
 Releases are few, those of the larger table fewest, and of its trees fewer again; each table has
 their number, and ± is one standard error over them. Every figure is a root mean squared error of
 the counts of a margin, over its counts and over releases.
@@ -240,7 +241,8 @@ def _table(found: dict[str, Any], first: str, lines: Iterator[Row], second: Any)
 
 RANGES = """Share of the 95% ranges of the default releases (`low` to `high`) that hold the true
 count, with the mean width (`high` less `low`) in brackets. ± is one standard error over releases,
-as errors of counts of one release go together. ✗ marks a share below 93% beyond that error."""
+as errors of counts of one release go together, and no less than if all were independent. ✗ marks
+a share below 93% beyond that error."""
 
 
 def ranges(these: list[dict[str, Any]]) -> list[str]:
@@ -266,10 +268,12 @@ def covered(tally: np.ndarray) -> str:
     if not cases.any():
         return "–"
     shares, n = good / cases, len(cases)
-    error = shares.std(ddof=1) / sqrt(n) if n > 1 else float("nan")
+    error = sqrt(PROMISED * (1 - PROMISED) / cases.sum())
+    if n > 1:
+        error = max(error, float(shares.std(ddof=1)) / sqrt(n))
     beyond = student.ppf(0.977, max(n - 1, 1)) * error
     short = shares.mean() + beyond < PROMISED
-    told = f" ± {100 * error:.1f}" if n > 1 else ""
+    told = f" ± {100 * error:.1f}"
     mark = f" {MARK}" if short else ""
     mean = number(width.sum() / cases.sum())
     return f"{100 * shares.mean():.1f}%{told}{mark} ({mean})"

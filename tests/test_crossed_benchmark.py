@@ -81,8 +81,11 @@ def test_marks_say_what_is_lost_and_what_may_be_chance() -> None:
     assert not Figure(1.02, 0.001, 10).mark
     assert Figure(1.1, float("nan"), 1).mark == "?"
     assert not ratio(np.zeros((3, 1)), np.ones((3, 1))).mark
-    assert "**✗** (2)" in covered(np.array([[100.0, 80, 200], [100, 81, 200], [100, 82, 200]]))
+    assert "**✗** (2)" in covered(
+        np.array([[1000.0, 800, 2000], [1000, 810, 2000], [1000, 820, 2000]])
+    )
     assert "✗" not in covered(np.array([[100.0, 95, 200], [100, 94, 200]]))
+    assert "90.0% ± 5.7 (3)" in covered(np.array([[10.0, 9, 30]] * 2))
 
 
 def test_tables_name_every_margin_of_at_most_two_variables() -> None:
