@@ -4,9 +4,8 @@
 
 `--only` takes the tables whose name has a text, `--minutes` ends each table at each loss after so
 long; `--json` keeps the figures, and `--page one.json two.json` makes the page of figures found
-before. The larger table is released a third as often, and its trees, which take longest, a third as
-often again. Methods that start from noisy margins are fed the same ones, drawn anew in every
-release; the trees draw noise of their own at the same loss.
+before. The larger table is released a third as often. Methods that start from noisy margins are
+fed the same ones, drawn anew in every release; the trees draw noise of their own at the same loss.
 """
 
 import argparse
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from math import isfinite
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -52,7 +52,7 @@ class Crossed:
     """Each a unit and a loss in it."""
     needs: Path | None = None
     rarely: int = 1
-    """One release for so many of the others', and one of each tree for so many of these."""
+    """One release for so many of the others'."""
 
     @cached_property
     def tree(self) -> Table:
@@ -180,9 +180,8 @@ def figures(
     ):
         release = cw.release(table.truth, plan)
         made = dict(from_margins(release))
-        if len(by_size) % table.rarely == 0:
-            for name, how in trees.items():
-                made[name] = from_tree(table, workload, how, rng)
+        for name, how in trees.items():
+            made[name] = from_tree(table, workload, how, rng)
         for name, counts in made.items():
             off = [float(((counts[each] - true[each]) ** 2).mean()) for each in workload.margins]
             squared.setdefault(name, []).append(off)
@@ -193,7 +192,6 @@ def figures(
     return {
         "table": table.name,
         "provenance": in_words(),
-        "asked": repetitions * table.rarely,
         "unit": unit,
         "loss": loss,
         "releases": len(by_size),
@@ -221,6 +219,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the page here")
     options = parser.parse_args()
     found = [row for path in options.page or () for row in json.loads(path.read_text())]
+    asked = f"--repetitions {options.repetitions}"
+    if isfinite(options.minutes):
+        asked += f" --minutes {options.minutes:g}"
     for table in () if options.page else TABLES:
         if options.only not in table.name:
             continue
@@ -230,7 +231,7 @@ def main() -> None:
         times = max(options.repetitions // table.rarely, min(options.repetitions, FEWEST))
         for unit, loss in table.losses:
             row = figures(table, unit, loss, repetitions=times, minutes=options.minutes)
-            found.append(row)
+            found.append(row | {"asked": asked})
             print(f"{table.name}, {unit} = {loss}: {row['seconds']:.0f} s", flush=True)
             if options.json:
                 options.json.write_text(json.dumps(found) + "\n")

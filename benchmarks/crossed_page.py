@@ -16,12 +16,11 @@ UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 HEAD = """# Accuracy of tables that cross
 
-Made by one command, `python benchmarks/crossed.py --repetitions {repetitions} --out
-docs/crossed-accuracy.md`; nothing on this page is typed in. It is of
+Made by one command, `python benchmarks/crossed.py {asked} --out docs/crossed-accuracy.md`;
+nothing on this page is typed in. It is of
 {provenance}.
-Releases are few, those of the larger table fewest, and of its trees fewer again; each table has
-their number, and ± is one standard error over them. Every figure is a root mean squared error of
-the counts of a margin, over its counts and over releases.
+Releases are few; each table has their number, and ± is one standard error over them. Every figure
+is a root mean squared error of the counts of a margin, over its counts and over releases.
 
 - *default*: [a release of tables that cross](crossed.md), all but tables and loss as it comes.
 - *signed least squares*: the best linear estimates from the same noisy margins. They are neither
@@ -136,8 +135,8 @@ def title(found: dict[str, Any]) -> str:
 def as_page(results: list[dict[str, Any]]) -> str:
     """The page."""
     provenance = "; ".join(dict.fromkeys(each["provenance"] for each in results))
-    asked = max(each["asked"] for each in results)
-    lines = [HEAD.format(provenance=provenance, repetitions=asked)]
+    asked = ", ".join(dict.fromkeys(each["asked"] for each in results))
+    lines = [HEAD.format(provenance=provenance, asked=asked)]
     lines += ["## Where the default loses", "", *losses(results), ""]
     tables = dict.fromkeys(each["table"] for each in results)
     for name in tables:
@@ -203,10 +202,7 @@ def by_kind(found: dict[str, Any]) -> list[str]:
     """Geometric means over margins of a kind."""
     taken = ", ".join(f"{name} in {times}" for name, times in found["taken"].items())
     measured = ", ".join(map(literal, found["measured"]))
-    trees = ", ".join(
-        f"{name} {len(found['squared'][name])} with {noise} noise"
-        for name, noise in found["mechanisms"].items()
-    )
+    trees = ", ".join(f"{name}: {noise} noise" for name, noise in found["mechanisms"].items())
     return [
         f"{found['releases']} releases ({trees}). Geometric means over the margins of a kind. "
         f"The default measured {len(found['measured'])} margins ({measured}) "

@@ -34,7 +34,7 @@ def small() -> Crossed:
 def test_a_tiny_run_makes_the_whole_page() -> None:
     table = small()
     found = [figures(table, unit, loss, repetitions=3) for unit, loss in table.losses]
-    page = as_page(found)
+    page = as_page([each | {"asked": "--repetitions 3"} for each in found])
     assert "## Where the default loses" in page
     assert "Of 16 margins" in page
     assert "--repetitions 3 " in page
