@@ -49,7 +49,11 @@ class Figure(NamedTuple):
         if not np.isfinite(self.value):
             return "–"
         known = np.isfinite(self.error)
-        return f"{number(self.value)} ± {self.error:.2g}" if known else number(self.value)
+        return (
+            f"{number(self.value)} ± {number(float(f'{self.error:.2g}'))}"
+            if known
+            else number(self.value)
+        )
 
     @property
     def mark(self) -> str:
@@ -156,14 +160,14 @@ def upper(text: str) -> str:
 
 
 def losses(results: list[dict[str, Any]]) -> list[str]:
-    """In sentences: against signed least squares by margin, against other releases by kind."""
+    """In sentences, margin by margin: against signed least squares, and against other releases."""
     behind, count = [], 0
     for found in results:
         margins = list(rows(found, kinds=False))
         count += len(margins)
         lost = [row for row in margins if row.lost.mark]
         if lost:
-            told = ", ".join(f"{row.name} {row.lost.as_ratio}" for row in lost)
+            told = ", ".join(f"{written(row.name)} {row.lost.as_ratio}" for row in lost)
             behind.append(f"- {upper(found['table'])}, {title(found)}: {told}.")
     sure = sum(each.count(MARK) for each in behind)
     maybe = sum(each.count(MAYBE) for each in behind)
@@ -175,27 +179,38 @@ def losses(results: list[dict[str, Any]]) -> list[str]:
         *behind,
         "",
     ]
-    nearer = list(better_elsewhere(results))
+    nearer = list(nearer_elsewhere(results))
     if not nearer:
-        return [*lines, "Of the other releases, none is nearer at any kind of margin."]
-    return [*lines, "Other releases are nearer, by kind of margin (errors):", "", *nearer]
+        return [*lines, "Of the other releases, none is nearer at any margin."]
+    return [*lines, ELSEWHERE, "", *nearer]
 
 
-def better_elsewhere(results: list[dict[str, Any]]) -> Iterator[str]:
-    """Kinds of margins at which a method that could be published is nearer than the default."""
+ELSEWHERE = """Other releases at the same loss are nearer to the truth at these margins. The error of the
+default divided by theirs is in brackets; the tables below have the standard errors."""
+
+
+def nearer_elsewhere(results: list[dict[str, Any]]) -> Iterator[str]:
+    """Margins at which a method that could be published is nearer than the default, by method."""
     for found in results:
-        for row in rows(found, kinds=True):
-            own = row.figures[DEFAULT]
-            better = [
-                f"{name} {figure}"
-                for name, figure in row.figures.items()
-                if name not in (DEFAULT, SIGNED) and figure.value < own.value
-            ]
-            if better:
+        margins = list(rows(found, kinds=False))
+        for name in found["squared"]:
+            times = {row.name: _times(row, name) for row in margins}
+            better = [f"{margin} ({each:.2f})" for margin, each in times.items() if each > 1]
+            if name not in (DEFAULT, SIGNED) and better:
                 yield (
-                    f"- {upper(found['table'])}, {title(found)}, {row.name}: {', '.join(better)}; "
-                    f"default {own}."
+                    f"- {upper(found['table'])}, {title(found)}, {name}: {len(better)} of "
+                    f"{len(margins)}: {written(', '.join(better))}."
                 )
+
+
+def _times(row: Row, name: str) -> float:
+    own, other = row.figures[DEFAULT].value, row.figures[name].value
+    return own / other if other else float("inf") if own else 1.0
+
+
+def written(text: str) -> str:
+    """Names of margins as the tables have them."""
+    return text.replace("*", " × ")
 
 
 def by_kind(found: dict[str, Any]) -> list[str]:
@@ -228,7 +243,7 @@ def _table(found: dict[str, Any], first: str, lines: Iterator[Row], second: Any)
         f"| {first} | {' | '.join(names)} | default / signed |",
         "|---" * (len(names) + 3) + "|",
         *(
-            f"| {row.name.replace('*', ' × ')} | {second(row)} | "
+            f"| {written(row.name)} | {second(row)} | "
             f"{' | '.join(str(row.figures[name]) for name in names)} | {row.lost.as_ratio} |"
             for row in lines
         ),
@@ -255,7 +270,7 @@ def _covered(these: list[dict[str, Any]], part: str, names: list[str]) -> Iterat
     for i, name in enumerate(names):
         tallies = [np.array(each[part])[:, i] for each in these]
         cells = " | ".join(map(covered, tallies))
-        yield f"| {name.replace('*', ' × ')} | {tallies[0][0, 0]:,.0f} | {cells} |"
+        yield f"| {written(name)} | {tallies[0][0, 0]:,.0f} | {cells} |"
 
 
 def covered(tally: np.ndarray) -> str:

@@ -14,7 +14,7 @@ import countwise as cw
 from accuracy_tables import crossed
 from countwise.margins.ranges import fitted
 from crossed import TABLES, Crossed, figures
-from crossed_page import Figure, as_page, covered, influences, ratio, root
+from crossed_page import Figure, as_page, covered, influences, losses, ratio, root
 
 BY = ("place", "age", "sex")
 
@@ -86,6 +86,28 @@ def test_marks_say_what_is_lost_and_what_may_be_chance() -> None:
     )
     assert "✗" not in covered(np.array([[100.0, 95, 200], [100, 94, 200]]))
     assert "90.0% ± 5.7 (3)" in covered(np.array([[10.0, 9, 30]] * 2))
+
+
+def test_margins_where_a_release_is_nearer_are_listed() -> None:
+    found = {"table": "some table", "unit": "rho", "loss": "1", "margins": ["total", "a*b"]}
+    found |= {"kinds": ["total", "cells"], "counts": [1, 9], "squared": {}}
+    for name, errors in (
+        ("default", [4.0, 1.0]),
+        ("signed least squares", [4.0, 0.5]),
+        ("tree, auto split", [9.0, 0.25]),
+        ("tree, even split", [16.0, 4.0]),
+    ):
+        found["squared"][name] = [errors] * 10
+    told = "\n".join(losses([found]))
+    assert "worse than signed least squares at 1 beyond the error and at 0 that" in told
+    assert "a × b 1.414 ± 0.000 **✗**" in told
+    assert "ρ = 1, tree, auto split: 1 of 2: a × b (2.00)." in told
+    assert "even split" not in told
+    for row in found["squared"]["default"]:
+        row[:] = [1.0, 0.1]
+    told = "\n".join(losses([found]))
+    assert "none is nearer at any margin" in told
+    assert "✗" not in told
 
 
 def test_tables_name_every_margin_of_at_most_two_variables() -> None:
