@@ -185,8 +185,8 @@ def losses(results: list[dict[str, Any]]) -> list[str]:
     return [*lines, ELSEWHERE, "", *nearer]
 
 
-ELSEWHERE = """Other releases at the same loss are nearer to the truth at these margins. The error of the
-default divided by theirs is in brackets; the tables below have the standard errors."""
+ELSEWHERE = """Other releases at the same loss are nearer to the truth at these margins. The error of
+the default divided by theirs is in brackets; the tables below have the standard errors."""
 
 
 def nearer_elsewhere(results: list[dict[str, Any]]) -> Iterator[str]:
