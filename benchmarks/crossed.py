@@ -4,8 +4,9 @@
 
 `--only` takes the tables whose name has a text, `--minutes` ends each table at each loss after so
 long; `--json` keeps the figures, and `--page one.json two.json` makes the page of figures found
-before. The larger table is released a third as often. Methods that start from noisy margins are
-fed the same ones, drawn anew in every release; the trees draw noise of their own at the same loss.
+before, releases of a table at the same loss taken together. The larger table is released a third as
+often. Methods that start from noisy margins are fed the same ones, drawn anew in every release; the
+trees draw noise of their own at the same loss.
 """
 
 import argparse
@@ -191,7 +192,6 @@ def figures(
         taken[release.method] = taken.get(release.method, 0) + 1
     return {
         "table": table.name,
-        "provenance": in_words(),
         "unit": unit,
         "loss": loss,
         "releases": len(by_size),
@@ -209,6 +209,27 @@ def figures(
     }
 
 
+def pooled(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Releases of the same table at the same loss taken together."""
+    together: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        first = together.setdefault((row["table"], row["unit"], row["loss"]), row)
+        if first is row:
+            continue
+        if first["measured"] != row["measured"]:
+            raise ValueError(f"{row['table']}: runs of different plans are not taken together.")
+        first["releases"] += row["releases"]
+        for name, times in row["taken"].items():
+            first["taken"][name] = first["taken"].get(name, 0) + times
+        for name, errors in row["squared"].items():
+            first["squared"][name] += errors
+        for part in ("by_margin", "by_size"):
+            first[part] += row[part]
+        for what in ("asked", "provenance"):
+            first[what] = list(dict.fromkeys([*first[what], *row[what]]))
+    return list(together.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--repetitions", type=int, default=10)
@@ -219,9 +240,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the page here")
     options = parser.parse_args()
     found = [row for path in options.page or () for row in json.loads(path.read_text())]
-    asked = f"--repetitions {options.repetitions}"
+    asked = f"--only {options.only} " if options.only else ""
+    asked += f"--repetitions {options.repetitions}"
     if isfinite(options.minutes):
         asked += f" --minutes {options.minutes:g}"
+    made = {"asked": [asked], "provenance": [in_words()]}
     for table in () if options.page else TABLES:
         if options.only not in table.name:
             continue
@@ -231,12 +254,12 @@ def main() -> None:
         times = max(options.repetitions // table.rarely, min(options.repetitions, FEWEST))
         for unit, loss in table.losses:
             row = figures(table, unit, loss, repetitions=times, minutes=options.minutes)
-            found.append(row | {"asked": asked})
+            found.append(row | made)
             print(f"{table.name}, {unit} = {loss}: {row['seconds']:.0f} s", flush=True)
             if options.json:
                 options.json.write_text(json.dumps(found) + "\n")
     if options.out:
-        options.out.write_text(as_page(found))
+        options.out.write_text(as_page(pooled(found)))
 
 
 if __name__ == "__main__":

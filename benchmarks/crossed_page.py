@@ -16,7 +16,7 @@ UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 HEAD = """# Accuracy of tables that cross
 
-Made by one command, `python benchmarks/crossed.py {asked} --out docs/crossed-accuracy.md`;
+Made by `python benchmarks/crossed.py --out docs/crossed-accuracy.md`, run with {asked};
 nothing on this page is typed in. It is of
 {provenance}.
 Releases are few; each table has their number, and ± is one standard error over them. Every figure
@@ -138,8 +138,11 @@ def title(found: dict[str, Any]) -> str:
 
 def as_page(results: list[dict[str, Any]]) -> str:
     """The page."""
-    provenance = "; ".join(dict.fromkeys(each["provenance"] for each in results))
-    asked = ", ".join(dict.fromkeys(each["asked"] for each in results))
+    told = {
+        what: list(dict.fromkeys(text for each in results for text in each[what]))
+        for what in ("provenance", "asked")
+    }
+    provenance, asked = "; ".join(told["provenance"]), ", ".join(map(literal, told["asked"]))
     lines = [HEAD.format(provenance=provenance, asked=asked)]
     lines += ["## Where the default loses", "", *losses(results), ""]
     tables = dict.fromkeys(each["table"] for each in results)
@@ -185,8 +188,8 @@ def losses(results: list[dict[str, Any]]) -> list[str]:
     return [*lines, ELSEWHERE, "", *nearer]
 
 
-ELSEWHERE = """Other releases at the same loss are nearer to the truth at these margins. The error of
-the default divided by theirs is in brackets; the tables below have the standard errors."""
+ELSEWHERE = """Other releases at the same loss are nearer to the truth at these margins. In brackets
+is the error of the default divided by theirs; the tables below have the standard errors."""
 
 
 def nearer_elsewhere(results: list[dict[str, Any]]) -> Iterator[str]:
@@ -217,7 +220,10 @@ def by_kind(found: dict[str, Any]) -> list[str]:
     """Geometric means over margins of a kind."""
     taken = ", ".join(f"{name} in {times}" for name, times in found["taken"].items())
     measured = ", ".join(map(literal, found["measured"]))
-    trees = ", ".join(f"{name}: {noise} noise" for name, noise in found["mechanisms"].items())
+    trees = ", ".join(
+        f"{name}: {len(found['squared'][name])} with {noise} noise"
+        for name, noise in found["mechanisms"].items()
+    )
     return [
         f"{found['releases']} releases ({trees}). Geometric means over the margins of a kind. "
         f"The default measured {len(found['measured'])} margins ({measured}) "

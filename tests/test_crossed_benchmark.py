@@ -1,6 +1,7 @@
 """The page on tables that cross is made from releases, and its figures are what they say."""
 
 import sys
+from copy import deepcopy
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,8 +14,9 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import countwise as cw
 from accuracy_tables import crossed
 from countwise.margins.ranges import fitted
-from crossed import TABLES, Crossed, figures
+from crossed import TABLES, Crossed, figures, pooled
 from crossed_page import Figure, as_page, covered, influences, losses, ratio, root
+from provenance import in_words
 
 BY = ("place", "age", "sex")
 
@@ -34,16 +36,22 @@ def small() -> Crossed:
 def test_a_tiny_run_makes_the_whole_page() -> None:
     table = small()
     found = [figures(table, unit, loss, repetitions=3) for unit, loss in table.losses]
-    page = as_page([each | {"asked": "--repetitions 3"} for each in found])
+    made = {"asked": ["--repetitions 3"], "provenance": [in_words()]}
+    page = as_page([each | made for each in found])
     assert "## Where the default loses" in page
     assert "Of 16 margins" in page
-    assert "--repetitions 3 " in page
+    assert "`--repetitions 3`" in page
     assert f"countwise {version('countwise')} at " in page
     assert page.count("### By kind of margin, ") == page.count("### Every margin, ") == 2
     for margin in ("total", "place", "age × sex", "place × age × sex"):
         assert page.count(f"\n| {margin} | ") >= 3
     for row in (line for line in page.splitlines() if line.startswith("| cells | ")):
         assert row.count("±") == 6
+    both = pooled(deepcopy([each | made for each in (*found, *found)]))
+    assert [each["releases"] for each in both] == [6, 6]
+    assert root(np.array(both[0]["squared"]["default"])).value == pytest.approx(
+        root(np.array(found[0]["squared"]["default"])).value
+    )
     for each in found:
         assert each["kinds"].count("2-way") == 3
         assert sum(size[0] for size in each["by_size"][0]) == sum(each["counts"])
