@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from countwise.errors import InputError
-from countwise.release.folder import discard, RUN, claimed, emptied
+from countwise.release.folder import RUN, claimed, discard, emptied
 from countwise.tables.hierarchy import Hierarchy
 
 DRAWN = "drawn"
