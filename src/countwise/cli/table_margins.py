@@ -88,7 +88,7 @@ class Outlook:
 def make_outlook(asked: Plan, cells: Workload) -> Outlook:
     """What the plan gives, beside an even split and, of a loss in ε, beside Gaussian noise.
 
-    Pure ε implies zCDP at ρ = ε²/2 (Bun and Steinke 2016, proposition 1.4).
+    Pure ε implies zCDP at ρ = ε²/2 (Bun & Steinke 2016, proposition 1.4).
     """
     workload = asked.workload(cells)
     chosen = asked.settled(cells)

@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -29,10 +29,10 @@ from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
 from countwise.release.publication import Publication, noise_facts
 from countwise.release.table_accuracy import TableAccuracy, table_accuracy
-from countwise.tables.crossed_invariants import find_crossed_invariants, named_counts
+from countwise.release.wanted import known_counts
+from countwise.tables.crossed_invariants import named_counts
 from countwise.tables.crosstab import TOTAL, crosstab
 from countwise.tables.notation import Names, margin_of
-from countwise.tables.pattern import Pattern
 from countwise.tables.variable import Variable, make_variable
 from countwise.tables.workload import Margin, Workload, stacked_margins, tree_of
 
@@ -213,11 +213,8 @@ def read_release(folder: str | Path) -> Release | CrossedRelease:
     budget = Budget(
         levels=levels,
         unit=plan.unit,
-        invariants=find_crossed_invariants(
-            workload,
-            [margin_of(each.level, workload.names) for each in levels],
-            cast(Sequence[Pattern], plan.exact),
-            cast(Sequence[Pattern], plan.zeros),
+        invariants=known_counts(
+            plan, workload, [margin_of(each.level, workload.names) for each in levels]
         ),
     )
     return CrossedRelease(

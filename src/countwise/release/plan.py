@@ -42,22 +42,19 @@ from countwise.release.split import best_shares
 from countwise.release.wanted import (
     Wanted,
     best_table_shares,
+    chosen_workload,
+    crossed_facts,
+    crossed_fields,
     declared_variables,
-    in_words,
+    known_counts,
     measured_margins,
     read_wanted,
     refuse_trees_only,
 )
 from countwise.tables.crossed_cells import variables_of
-from countwise.tables.crossed_invariants import (
-    crossed_pattern,
-    exact_margins,
-    find_crossed_invariants,
-    margin_named_by,
-)
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
-from countwise.tables.notation import Names, margin_of, name_of, read_variables, wanted
+from countwise.tables.notation import Names, read_variables
 from countwise.tables.pattern import Pattern, read_patterns
 from countwise.tables.tabulate import OUTSIDE
 from countwise.tables.workload import Workload
@@ -187,19 +184,8 @@ class Plan:
                 )
             return
         refuse_trees_only(self)
-        names = self.variables
-        for kind in PATTERNS:
-            patterns = tuple(map(crossed_pattern, getattr(self, kind)))
-            for each in patterns:
-                margin_named_by(each, names)
-            _set(self, kind, patterns)
-        exact_margins(cast(Patterns, self.exact), names)
-        wanted([each.by for each in self.wishes], names)
-        for field in ("epsilon", "rho", "split"):
-            given = getattr(self, field)
-            if isinstance(given, Mapping):
-                named = {name_of(margin_of(name, names), names): n for name, n in given.items()}
-                _set(self, field, named)
+        for field, each in crossed_fields(self):
+            _set(self, field, each)
 
     @property
     def variables(self) -> Names:
@@ -218,15 +204,7 @@ class Plan:
 
     def workload(self, cells: Workload) -> Workload:
         """The variables of a table with the margins that are to be published."""
-        if list(self.variables.values()) != list(cells.names.values()):
-            ours = f"variables {in_words(self.variables)}" if self.across else "levels of one tree"
-            raise PlanError(f"the plan is for the {ours}, the table has {in_words(cells.names)}.")
-        found = wanted([each.by for each in self.wishes], self.variables)
-        pairs = zip(cells.variables, self.variables, strict=True)
-        return Workload(
-            variables=tuple(replace(each, name=name) for each, name in pairs),
-            margins=tuple(margin for new in found for margin in new),
-        )
+        return chosen_workload(self, cells)
 
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -339,8 +317,7 @@ class Plan:
     def _known(self, shape: Shaped) -> Invariants | None:
         """What is released without noise, of shapes that are there as a whole."""
         if isinstance(shape, Workload):
-            exact, zeros = cast(Patterns, self.exact), cast(Patterns, self.zeros)
-            return find_crossed_invariants(shape, measured_margins(self, shape), exact, zeros)
+            return known_counts(self, shape, measured_margins(self, shape))
         return self.invariants(shape) if isinstance(shape, Hierarchy) else None
 
     def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
@@ -415,17 +392,7 @@ class Plan:
             "split": _plain(self.split),
             **{name: getattr(self, name) for name in DEFAULTS if name not in ("split", *PATTERNS)},
             **{name: [each.to_dict() for each in getattr(self, name)] for name in PATTERNS},
-            **self._crossed(),
-        }
-
-    def _crossed(self) -> dict[str, Any]:
-        """The variables and tables of a plan that has them; of others, nothing."""
-        if not self.across:
-            return {}
-        across = cast(Names, self.across)
-        return {
-            "variables": {name: {"levels": list(levels)} for name, levels in across.items()},
-            "tables": [each.to_dict() for each in self.wishes],
+            **crossed_facts(self),
         }
 
     def to_toml(self) -> str:

@@ -1,7 +1,7 @@
 """The tables a plan asks for, and what of tables that cross is measured, at which share."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,8 +9,14 @@ from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, candidates, design, targets
 from countwise.noise.numbers import exact, written
-from countwise.tables.crossed_invariants import exact_margins
-from countwise.tables.notation import Names, margin_of, wanted
+from countwise.tables.crossed_invariants import (
+    crossed_pattern,
+    exact_margins,
+    find_crossed_invariants,
+    margin_named_by,
+)
+from countwise.tables.invariants import Invariants
+from countwise.tables.notation import Names, margin_of, name_of, wanted
 from countwise.tables.pattern import Pattern
 from countwise.tables.workload import Margin, Workload
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
 
 ADJUSTMENTS = ("auto", "least-squares")
 TREES_ONLY = {"pool": "", "total": "independent"}
+Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
 
 
@@ -101,6 +108,52 @@ def refuse_trees_only(plan: "Plan") -> None:
             )
 
 
+def crossed_fields(plan: "Plan") -> Iterator[tuple[str, Any]]:
+    """Of a plan of tables that cross, checked: patterns as they are meant, losses by table name."""
+    names = plan.variables
+    for kind in ("exact", "zeros"):
+        patterns = tuple(map(crossed_pattern, getattr(plan, kind)))
+        for each in patterns:
+            margin_named_by(each, names)
+        yield kind, patterns
+    exact_margins(cast(Patterns, plan.exact), names)
+    wanted([each.by for each in plan.wishes], names)
+    for field in ("epsilon", "rho", "split"):
+        given = getattr(plan, field)
+        if isinstance(given, Mapping):
+            yield field, {name_of(margin_of(name, names), names): n for name, n in given.items()}
+
+
+def crossed_facts(plan: "Plan") -> dict[str, Any]:
+    """The variables and tables of a plan that has them; of others, nothing."""
+    if not plan.across:
+        return {}
+    across = cast(Names, plan.across)
+    return {
+        "variables": {name: {"levels": list(levels)} for name, levels in across.items()},
+        "tables": [each.to_dict() for each in plan.wishes],
+    }
+
+
+def chosen_workload(plan: "Plan", cells: Workload) -> Workload:
+    """The variables of a table with the margins that a plan publishes."""
+    if list(plan.variables.values()) != list(cells.names.values()):
+        ours = f"variables {in_words(plan.variables)}" if plan.across else "levels of one tree"
+        raise PlanError(f"the plan is for the {ours}, the table has {in_words(cells.names)}.")
+    found = wanted([each.by for each in plan.wishes], plan.variables)
+    pairs = zip(cells.variables, plan.variables, strict=True)
+    return Workload(
+        variables=tuple(replace(each, name=name) for each, name in pairs),
+        margins=tuple(margin for new in found for margin in new),
+    )
+
+
+def known_counts(plan: "Plan", workload: Workload, measured: Sequence[Margin]) -> Invariants | None:
+    """The counts of measured tables that a plan releases without noise, if any."""
+    exact, zeros = cast(Patterns, plan.exact), cast(Patterns, plan.zeros)
+    return find_crossed_invariants(workload, measured, exact, zeros)
+
+
 def in_words(names: Names) -> str:
     """Variables with their levels, as `--across` has them."""
     return ", ".join(
@@ -113,7 +166,7 @@ def free_margins(plan: "Plan", workload: Workload) -> tuple[Margin, ...]:
     """What is measured without noise: exact tables, the published sums of them, and the total if
     no person can change it.
     """
-    found = exact_margins(cast(Sequence[Pattern], plan.exact), workload.names)
+    found = exact_margins(cast(Patterns, plan.exact), workload.names)
     sums = [each for each in workload.margins if any(known.covers(each) for known in found)]
     total = Margin((0,) * len(workload.variables))
     alone = () if found or plan.reach(1) else (total,)
