@@ -15,6 +15,7 @@ from countwise.errors import BudgetError, CountwiseError, InputError
 if TYPE_CHECKING:
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer, infer_measurements
+    from countwise.release.aims import plan_for_targets
     from countwise.release.crossed_release import CrossedRelease, read_release
     from countwise.release.document import Release
     from countwise.release.plan import Plan, read_plan
@@ -31,6 +32,7 @@ __all__ = [
     "infer",
     "infer_counts",
     "infer_measurements",
+    "plan_for_targets",
     "read_counts",
     "read_domain",
     "read_plan",
@@ -45,6 +47,7 @@ _ROOMS = {
     "infer": "inference.routes",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",
+    "plan_for_targets": "release.aims",
     "read_counts": "tables.reading",
     "read_domain": "tables.reading",
     "read_plan": "release.plan",

@@ -419,15 +419,19 @@ def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
 
 def read_plan(path: str | Path) -> Plan:
     """A plan from a TOML file."""
+    return from_dict(read_plan_words(path), where=str(path))
+
+
+def read_plan_words(path: str | Path) -> dict[str, Any]:
+    """What a TOML file says of a plan, which may still lack its loss."""
     path = Path(path)
     try:
         with path.open("rb") as file:
-            data = tomllib.load(file)
+            return tomllib.load(file)
     except FileNotFoundError:
         raise PlanError(f"{path}: there is no such plan file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise PlanError(f"{path}: not a plan in TOML: {problem}") from None
-    return from_dict(data, where=str(path))
 
 
 def _choice(value: str, options: Iterable[str], *, what: str) -> str:
