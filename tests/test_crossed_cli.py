@@ -289,3 +289,26 @@ by = "state*year"
     enough = json.loads(run("plan", cells, "--plan", plan, "--json"))
     found = {each["table"]: each["error95_fitted"] for each in enough["tables"]}
     assert 4.9 < found["county*band*sex"] <= 5.0
+
+
+def test_zeros_of_a_domain_and_exact_tables(records: Path) -> None:
+    """Zeros come from the domain file, or as flags; with someone in one nothing is released."""
+    folder, domain = records.parent, records.parent / "domain.toml"
+    domain.write_text('zeros = ["band=young,sex=m"]\n' + DOMAIN)
+    asked = ("--domain", domain, *ACROSS, "--rho", "1/2", "--exact", "state")
+    with pytest.raises(InputError, match="can only be zero, and the table has someone"):
+        run("release", "--records", records, *asked, "--out", folder / "r")
+    assert not (folder / "r").exists()
+    people = pl.read_parquet(records)
+    young = pl.col("group").is_in(["0-9", "10-19"])
+    people = people.with_columns(pl.when(young).then(pl.lit("f")).otherwise("sex").alias("sex"))
+    people.write_parquet(records)
+    said = run("release", "--records", records, *asked, "--out", folder / "r")
+    assert "published exactly as they are" in said
+    made = read(folder / "r").table()
+    rows = made.filter(pl.col("level") == "band*sex", band="young", sex="m")
+    assert rows.select("count", "low", "high").rows() == [(0, 0, 0)]
+    states = made.filter(pl.col("level") == "state").sort("state")["count"].to_list()
+    assert states == people.group_by("state").len().sort("state")["len"].to_list()
+    planned = run("plan", domain, *ACROSS, "--rho", "1/2", "--exact", "state")
+    assert "published exactly as they are" in planned

@@ -325,3 +325,99 @@ by = "state*(band + sex)"
     assert cw.read_plan(tmp_path / "again.toml") == plan
     assert "variables" not in cw.Plan(epsilon=1).to_dict()
     assert "tables" not in cw.Plan(epsilon=1).to_dict()
+
+
+CHILDREN = "age1=00000,sex1=00001"  # cells of this band and sex can only be zero
+
+
+def with_zeros() -> tuple[Workload, np.ndarray]:
+    """Cells, and counts with nobody of the second sex in the first band."""
+    cells = space()
+    counts = np.random.default_rng(6).poisson(9.0, cells.shape)
+    counts[:, :3, 1] = 0
+    return cells, counts.reshape(-1)
+
+
+@pytest.mark.parametrize("unit", ["epsilon", "rho"])
+def test_exact_tables_and_zeros_are_kept_and_read_back(unit: str, tmp_path: Path) -> None:
+    cells, counts = with_zeros()
+    plan = plan_for(cells, **{unit: 1}, exact=["place2"], zeros=[CHILDREN + ",place1=*"])
+    made = cw.release(Confidential(cells, counts), plan)
+    made.save(tmp_path / "release")
+    back = cw.read_release(tmp_path / "release")
+    assert isinstance(back, CrossedRelease)
+    assert back.manifest() == made.manifest()
+    assert "exact" in pl.read_parquet(tmp_path / "release" / "measurements.parquet").columns
+    grid, sums = counts.reshape(cells.shape), made.workload.sums
+    by_name = dict(zip(map(made.workload.name, made.workload.margins), made.counts, strict=True))
+    for name in ("total", "place1", "place2"):
+        np.testing.assert_array_equal(by_name[name], sums(grid, margin(cells, name)))
+    assert not by_name["place2*age2*sex1"][:, :3, 1].any()
+    for one, other in zip(made.measurements, back.measurements, strict=True):
+        assert (one.exact is None) == (other.exact is None)
+        if one.exact is not None:
+            np.testing.assert_array_equal(one.exact, other.exact)
+            true = sums(grid, one.margin)
+            np.testing.assert_array_equal(one.noisy[one.exact], true[one.exact])
+            assert not one.law.scale or not true[one.exact].any()
+    exact = {each.level: each.exact for each in made.budget.levels}
+    assert (exact["total"], exact["place1"], exact["place2"]) == (1, 2, 5)
+    page = made.certificate()
+    assert "place2: 5 exact" in page
+    assert "not protected" in page
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_person_where_nobody_can_be_is_seen(place: int) -> None:
+    cells, counts = with_zeros()
+    budget = plan_for(cells, rho=1, zeros=[CHILDREN]).budget(cells)
+    boundary.measure(Confidential(cells, counts), budget)
+    grid = counts.reshape(cells.shape).copy()
+    grid[place, place % 3, 1] = 8675309
+    with pytest.raises(TableError, match="can only be zero") as refusal:
+        boundary.measure(Confidential(cells, grid.reshape(-1)), budget)
+    assert "8675309" not in str(refusal.value)
+
+
+def test_people_who_move_below_exact_tables_cost_what_is_promised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Within the same exact counts someone elsewhere costs at most twice the loss."""
+    monkeypatch.setitem(boundary.SAMPLERS, "exact", lambda _, size: np.zeros(size, dtype=np.int64))
+    cells, rng = space(), np.random.default_rng(9)
+    plan = plan_for(cells, epsilon=1, exact=["place1"], split="even")
+    budget, worst = plan.budget(cells), 0.0
+    assert budget.loss == 1
+    for _ in range(60):
+        counts = rng.integers(1, 4, cells.shape)
+        one, other = counts.copy(), counts.copy()
+        here, there = (tuple(rng.integers(0, n) for n in (2, 5, 2)) for _ in range(2))
+        one[here] += 1
+        other[there] += 1
+        pair = [boundary.measure(Confidential(cells, each.reshape(-1)), budget)
+                for each in (one, other)]  # fmt: skip
+        spent = 0.0
+        for a, b in zip(*pair, strict=True):
+            apart = np.abs(a.noisy - b.noisy).sum()
+            assert a.law.scale or not apart
+            spent += apart / float(a.law.scale) if a.law.scale else 0.0
+        worst = max(worst, spent)
+    assert 1 < worst <= 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"exact": ["place1=00000"]}, "whole ones are exact"),
+        ({"exact": ["plaice1"]}, "Did you mean 'place1'"),
+        ({"zeros": ["age1=00007"]}, "level 'age1' has no '00007'"),
+        ({"zeros": ["age1=00000,age2=00001,sx=1"]}, "Did you mean 'sex'"),
+        ({"zeros": ["sex1=*"]}, "every cell is declared exact or zero"),
+        ({"exact": ["place2,age2,sex1"]}, "every cell is declared exact or zero"),
+        ({"exact": ["place2", "sex1"], "zeros": [CHILDREN]}, "keep one of these tables exact"),
+        ({"zeros": [CHILDREN], "split": {"place2*sex1": 1, "age2": 1}}, "tells these counts apart"),
+    ],
+)
+def test_what_can_not_be_exact_or_zero_is_refused(given: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        plan_for(space(), epsilon=1, **given).settled(space()).budget(space())

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from countwise.errors import PlanError
+from countwise.errors import InputError, PlanError
 from countwise.release.plan import ADJUSTMENTS, DEFAULTS, Plan, from_dict, read_plan
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
@@ -242,3 +242,11 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
     return from_dict(data)
+
+
+def whole_numbers(text: str, *, what: str) -> list[int]:
+    """Whole numbers in a list such as 250,357."""
+    try:
+        return [int(part) for part in names(text)]
+    except ValueError:
+        raise InputError(f"{what} must be whole numbers such as 250,357, got {text!r}.") from None

@@ -88,7 +88,7 @@ class Outlook:
 def make_outlook(asked: Plan, cells: Workload) -> Outlook:
     """What the plan gives, beside an even split and, of a loss in ε, beside Gaussian noise.
 
-    Pure ε implies zCDP at ρ = ε²/2 (Bun and Steinke 2016, proposition 1.4).
+    Pure ε implies zCDP at ρ = ε²/2 (Bun & Steinke 2016, proposition 1.4).
     """
     workload = asked.workload(cells)
     chosen = asked.settled(cells)
@@ -125,6 +125,8 @@ def print_outlook(outlook: Outlook) -> None:
     if outlook.advice:
         out.print(outlook.advice, style="bold")
     print_promise(outlook.chosen, outlook.budget)
+    if outlook.budget.exact is not None:
+        out.print(make_promise(outlook.chosen.neighbours, outlook.budget).sentences())
 
 
 def print_promise(chosen: Plan, budget: Budget) -> None:

@@ -15,7 +15,7 @@ from countwise.arrays import IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
 from countwise.margins.measurement import Measurement
 from countwise.release.budget import Budget
-from countwise.release.certificate import certificate
+from countwise.release.certificate import MOST_NAMED, certificate
 from countwise.release.count_ranges import Ranges
 from countwise.release.document import (
     Release,
@@ -24,10 +24,13 @@ from countwise.release.document import (
     refuse_changed,
 )
 from countwise.release.document import read_release as read_tree_release
+from countwise.release.measure import exact_counts
 from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
 from countwise.release.publication import Publication, noise_facts
 from countwise.release.table_accuracy import TableAccuracy, table_accuracy
+from countwise.release.wanted import known_counts
+from countwise.tables.crossed_invariants import named_counts
 from countwise.tables.crosstab import TOTAL, crosstab
 from countwise.tables.notation import Names, margin_of
 from countwise.tables.order import as_published
@@ -73,7 +76,10 @@ class CrossedRelease(Publication):
     def noisy_table(self) -> pl.DataFrame:
         """One row a count of every measured table, as it was drawn."""
         measured = replace(self.workload, margins=tuple(m.margin for m in self.measurements))
-        return stacked_margins(measured, noisy=[each.noisy for each in self.measurements])
+        noisy = [each.noisy for each in self.measurements]
+        if self.budget.exact is None:
+            return stacked_margins(measured, noisy=noisy)
+        return stacked_margins(measured, noisy=noisy, exact=self.budget.exact)
 
     def refuse_flaws(self, counts: pl.Series) -> None:
         """Refuse a column of all counts unless they are whole and all tables agree."""
@@ -107,6 +113,7 @@ class CrossedRelease(Publication):
             size=self.size,
             noise=noise_in_words(self.budget, None),
             moved=moved,
+            exact=exact_tables(self.budget, self.workload),
             tables=[each.in_words() for each in self.accuracy],
             method=self.method,
             reason=self.reason,
@@ -114,6 +121,28 @@ class CrossedRelease(Publication):
             version=version("countwise"),
             format=str(self.FORMAT),
         )
+
+
+def exact_tables(budget: Budget, workload: Workload) -> list[dict[str, object]]:
+    """For each measured table with exact counts, how many and the names of the first."""
+    if budget.invariants is None:
+        return []
+    found: list[dict[str, object]] = []
+    for each, mask, zeros in zip(
+        budget.levels, budget.invariants.exact, budget.invariants.zeros, strict=True
+    ):
+        if each.exact:
+            margin = margin_of(each.level, workload.names)
+            found.append(
+                {
+                    "level": each.level,
+                    "count": each.exact,
+                    "zeros": int(zeros.sum()),
+                    "names": named_counts(workload, margin, mask, MOST_NAMED),
+                    "more": max(each.exact - MOST_NAMED, 0),
+                }
+            )
+    return found
 
 
 def split_margins(workload: Workload, column: pl.Series) -> tuple[IntArray, ...]:
@@ -181,9 +210,13 @@ def read_release(folder: str | Path) -> Release | CrossedRelease:
         raise ReleaseError(f"{folder}: counts.parquet does not have all counts of its tables.")
     counts = split_margins(workload, table["count"])
     check_margins(workload, counts, error=ReleaseError)
+    levels = read_noise(manifest["measured"], manifest["privacy"], what="margin", many="counts")
     budget = Budget(
-        levels=read_noise(manifest["measured"], manifest["privacy"], what="margin", many="counts"),
+        levels=levels,
         unit=plan.unit,
+        invariants=known_counts(
+            plan, workload, [margin_of(each.level, workload.names) for each in levels]
+        ),
     )
     return CrossedRelease(
         plan=plan,
@@ -210,8 +243,8 @@ def _read_measurements(
     margins = tuple(margin_of(each.level, workload.names) for each in budget.levels)
     tables = split_margins(replace(workload, margins=margins), noisy)
     return tuple(
-        Measurement(margin=margin, law=law, noisy=table)
-        for margin, law, table in zip(margins, budget.laws, tables, strict=True)
+        Measurement(margin=margin, law=law, noisy=table, exact=exact_counts(budget, i, table.shape))
+        for i, (margin, law, table) in enumerate(zip(margins, budget.laws, tables, strict=True))
     )
 
 

@@ -4,12 +4,13 @@ from typing import overload
 
 import numpy as np
 
-from countwise.arrays import IntArray, frozen
+from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.margins.measurement import Measurement
 from countwise.noise import opendp_backend, sampling
 from countwise.noise.joint import joint_noise
 from countwise.release.budget import Budget
 from countwise.tables.confidential import Confidential
+from countwise.tables.crossed_invariants import refuse_people
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 from countwise.tables.notation import margin_of
@@ -39,7 +40,9 @@ def measure(
     if known is not None:
         known.refuse_people_in_zeros(hierarchy, cells)
     drawn = draw_noise(hierarchy, budget, noise=noise)
-    noisy = tuple(frozen(n + z) for n, z in zip(hierarchy.sums(cells), drawn, strict=True))
+    noisy = tuple(
+        frozen(counts + z) for counts, z in zip(hierarchy.sums(cells), drawn, strict=True)
+    )
     return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noisy, exact=budget.exact)
 
 
@@ -47,13 +50,26 @@ def _noisy_margins(
     workload: Workload, cells: IntArray, budget: Budget, *, noise: str
 ) -> tuple[Measurement, ...]:
     """Every margin of the budget: its true counts, and the noise of its law beside each."""
+    if budget.invariants is not None:
+        refuse_people(workload, cells, budget.invariants)
     grid, found = cells.reshape(workload.shape), []
-    for each in budget.levels:
+    for i, each in enumerate(budget.levels):
         margin = margin_of(each.level, workload.names)
         true = workload.sums(grid, margin)
         drawn = SAMPLERS[noise](each.law, true.size).reshape(true.shape)
-        found.append(Measurement(margin=margin, law=each.law, noisy=frozen(true + drawn)))
+        known = exact_counts(budget, i, true.shape)
+        noisy = true + drawn if known is None else true + np.where(known, 0, drawn)
+        found.append(Measurement(margin=margin, law=each.law, noisy=frozen(noisy), exact=known))
     return tuple(found)
+
+
+def exact_counts(budget: Budget, i: int, shape: tuple[int, ...]) -> BoolArray | None:
+    """Which counts of a measured table carry no noise; None where all do."""
+    if not budget.levels[i].law.scale:
+        return np.ones(shape, dtype=np.bool_)
+    if budget.exact is None or not budget.exact[i].any():
+        return None
+    return budget.exact[i].reshape(shape)
 
 
 def draw_noise(hierarchy: Hierarchy, budget: Budget, *, noise: str) -> tuple[IntArray, ...]:

@@ -42,16 +42,19 @@ from countwise.release.split import best_shares
 from countwise.release.wanted import (
     Wanted,
     best_table_shares,
+    chosen_workload,
+    crossed_facts,
+    crossed_fields,
     declared_variables,
-    in_words,
-    measured_sizes,
+    known_counts,
+    measured_margins,
     read_wanted,
     refuse_trees_only,
 )
 from countwise.tables.crossed_cells import variables_of
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
-from countwise.tables.notation import Names, margin_of, name_of, read_variables, wanted
+from countwise.tables.notation import Names, read_variables
 from countwise.tables.pattern import Pattern, read_patterns
 from countwise.tables.tabulate import OUTSIDE
 from countwise.tables.workload import Workload
@@ -181,13 +184,8 @@ class Plan:
                 )
             return
         refuse_trees_only(self)
-        names = self.variables
-        wanted([each.by for each in self.wishes], names)
-        for field in ("epsilon", "rho", "split"):
-            given = getattr(self, field)
-            if isinstance(given, Mapping):
-                named = {name_of(margin_of(name, names), names): n for name, n in given.items()}
-                _set(self, field, named)
+        for field, each in crossed_fields(self):
+            _set(self, field, each)
 
     @property
     def variables(self) -> Names:
@@ -206,15 +204,7 @@ class Plan:
 
     def workload(self, cells: Workload) -> Workload:
         """The variables of a table with the margins that are to be published."""
-        if list(self.variables.values()) != list(cells.names.values()):
-            ours = f"variables {in_words(self.variables)}" if self.across else "levels of one tree"
-            raise PlanError(f"the plan is for the {ours}, the table has {in_words(cells.names)}.")
-        found = wanted([each.by for each in self.wishes], self.variables)
-        pairs = zip(cells.variables, self.variables, strict=True)
-        return Workload(
-            variables=tuple(replace(each, name=name) for each, name in pairs),
-            margins=tuple(margin for new in found for margin in new),
-        )
+        return chosen_workload(self, cells)
 
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
@@ -290,13 +280,7 @@ class Plan:
         """The counts of every level or table that is measured."""
         if not isinstance(shape, Workload):
             return dict(shape.describe())
-        losses = self.split if isinstance(self.split, Mapping) else self.epsilon or self.rho
-        neighbours = cast(Neighbours, self.neighbours)
-        return measured_sizes(
-            shape,
-            losses if isinstance(losses, Mapping) else None,
-            free=not level_sensitivity(neighbours, rows=self.rows, nodes=1),
-        )
+        return {shape.name(each): shape.size(each) for each in measured_margins(self, shape)}
 
     def budget(self, hierarchy: Shaped) -> Budget:
         """The loss and the noise of every level of a hierarchy, or of every measured table."""
@@ -308,7 +292,7 @@ class Plan:
         nodes = self._sizes(hierarchy)
         neighbours = cast(Neighbours, self.neighbours)
         reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
-        known = self.invariants(hierarchy) if isinstance(hierarchy, Hierarchy) else None
+        known = self._known(hierarchy)
         exact = _exact_nodes(known, nodes)
         losses = self._losses(
             nodes, {level: 0 if exact[level] == n else reach[n] for level, n in nodes.items()}
@@ -328,8 +312,13 @@ class Plan:
         return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
 
     def _exact_nodes(self, shape: Shaped, nodes: Mapping[str, int]) -> dict[str, int]:
-        known = self.invariants(shape) if isinstance(shape, Hierarchy) else None
-        return _exact_nodes(known, nodes)
+        return _exact_nodes(self._known(shape), nodes)
+
+    def _known(self, shape: Shaped) -> Invariants | None:
+        """What is released without noise, of shapes that are there as a whole."""
+        if isinstance(shape, Workload):
+            return known_counts(self, shape, measured_margins(self, shape))
+        return self.invariants(shape) if isinstance(shape, Hierarchy) else None
 
     def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
         """The nodes of a hierarchy that are released without noise, if any."""
@@ -403,17 +392,7 @@ class Plan:
             "split": _plain(self.split),
             **{name: getattr(self, name) for name in DEFAULTS if name not in ("split", *PATTERNS)},
             **{name: [each.to_dict() for each in getattr(self, name)] for name in PATTERNS},
-            **self._crossed(),
-        }
-
-    def _crossed(self) -> dict[str, Any]:
-        """The variables and tables of a plan that has them; of others, nothing."""
-        if not self.across:
-            return {}
-        across = cast(Names, self.across)
-        return {
-            "variables": {name: {"levels": list(levels)} for name, levels in across.items()},
-            "tables": [each.to_dict() for each in self.wishes],
+            **crossed_facts(self),
         }
 
     def to_toml(self) -> str:

@@ -162,7 +162,8 @@ def make_promise(neighbours: str, budget: Budget) -> Promise:
     known, exact, zeros, total = budget.invariants, 0, False, False
     if known is not None:
         peopled = [e & ~z for e, z in zip(known.exact, known.zeros, strict=True)]
-        exact, total = int(sum(each.sum() for each in peopled)), bool(peopled[0][0])
+        exact = int(sum(each.sum() for each in peopled))
+        total = any(bool(each.all()) for each in known.exact)
         zeros = any(bool(each.any()) for each in known.zeros)
     twice = exact > 0 and neighbours == "add-remove"
     return Promise(

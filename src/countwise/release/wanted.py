@@ -1,22 +1,31 @@
 """The tables a plan asks for, and what of tables that cross is measured, at which share."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, candidates, design, targets
 from countwise.noise.numbers import exact, written
-from countwise.tables.notation import Names, margin_of, wanted
+from countwise.tables.crossed_invariants import (
+    crossed_pattern,
+    exact_margins,
+    find_crossed_invariants,
+    margin_named_by,
+)
+from countwise.tables.invariants import Invariants
+from countwise.tables.notation import Names, margin_of, name_of, wanted
+from countwise.tables.pattern import Pattern
 from countwise.tables.workload import Margin, Workload
 
 if TYPE_CHECKING:
     from countwise.release.plan import Plan
 
 ADJUSTMENTS = ("auto", "least-squares")
-TREES_ONLY = {"pool": "", "total": "independent", "exact": (), "zeros": ()}
+TREES_ONLY = {"pool": "", "total": "independent"}
+Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
 
 
@@ -99,6 +108,52 @@ def refuse_trees_only(plan: "Plan") -> None:
             )
 
 
+def crossed_fields(plan: "Plan") -> Iterator[tuple[str, Any]]:
+    """Of a plan of tables that cross, checked: patterns as they are meant, losses by table name."""
+    names = plan.variables
+    for kind in ("exact", "zeros"):
+        patterns = tuple(map(crossed_pattern, getattr(plan, kind)))
+        for each in patterns:
+            margin_named_by(each, names)
+        yield kind, patterns
+    exact_margins(cast(Patterns, plan.exact), names)
+    wanted([each.by for each in plan.wishes], names)
+    for field in ("epsilon", "rho", "split"):
+        given = getattr(plan, field)
+        if isinstance(given, Mapping):
+            yield field, {name_of(margin_of(name, names), names): n for name, n in given.items()}
+
+
+def crossed_facts(plan: "Plan") -> dict[str, Any]:
+    """The variables and tables of a plan that has them; of others, nothing."""
+    if not plan.across:
+        return {}
+    across = cast(Names, plan.across)
+    return {
+        "variables": {name: {"levels": list(levels)} for name, levels in across.items()},
+        "tables": [each.to_dict() for each in plan.wishes],
+    }
+
+
+def chosen_workload(plan: "Plan", cells: Workload) -> Workload:
+    """The variables of a table with the margins that a plan publishes."""
+    if list(plan.variables.values()) != list(cells.names.values()):
+        ours = f"variables {in_words(plan.variables)}" if plan.across else "levels of one tree"
+        raise PlanError(f"the plan is for the {ours}, the table has {in_words(cells.names)}.")
+    found = wanted([each.by for each in plan.wishes], plan.variables)
+    pairs = zip(cells.variables, plan.variables, strict=True)
+    return Workload(
+        variables=tuple(replace(each, name=name) for each, name in pairs),
+        margins=tuple(margin for new in found for margin in new),
+    )
+
+
+def known_counts(plan: "Plan", workload: Workload, measured: Sequence[Margin]) -> Invariants | None:
+    """The counts of measured tables that a plan releases without noise, if any."""
+    exact, zeros = cast(Patterns, plan.exact), cast(Patterns, plan.zeros)
+    return find_crossed_invariants(workload, measured, exact, zeros)
+
+
 def in_words(names: Names) -> str:
     """Variables with their levels, as `--across` has them."""
     return ", ".join(
@@ -107,18 +162,24 @@ def in_words(names: Names) -> str:
     )
 
 
-def measured_sizes(
-    workload: Workload, losses: Mapping[str, Any] | None, *, free: bool
-) -> dict[str, int]:
-    """The counts of every measured table: those with a loss or share, else those published.
-
-    The grand total is among them where it is `free`, because no person can change it.
+def free_margins(plan: "Plan", workload: Workload) -> tuple[Margin, ...]:
+    """What is measured without noise: exact tables, the published sums of them, and the total if
+    no person can change it.
     """
+    found = exact_margins(cast(Patterns, plan.exact), workload.names)
+    sums = [each for each in workload.margins if any(known.covers(each) for known in found)]
+    total = Margin((0,) * len(workload.variables))
+    alone = () if found or plan.reach(1) else (total,)
+    return tuple(dict.fromkeys((*alone, *sums, *found)))
+
+
+def measured_margins(plan: "Plan", workload: Workload) -> tuple[Margin, ...]:
+    """The measured tables: those with a loss or share, else those published; and what is free."""
+    losses = plan.split if isinstance(plan.split, Mapping) else plan.epsilon or plan.rho
     chosen = workload.margins
-    if losses is not None:
+    if isinstance(losses, Mapping):
         chosen = tuple(margin_of(name, workload.names) for name in losses)
-    total = (Margin((0,) * len(workload.variables)),) if free else ()
-    return {workload.name(each): workload.size(each) for each in (*total, *chosen)}
+    return tuple(dict.fromkeys((*free_margins(plan, workload), *chosen)))
 
 
 def table_design(plan: "Plan", workload: Workload) -> Design:
@@ -131,7 +192,11 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     pairs = [(wish, margin) for wish, new in zip(wishes, found, strict=True) for margin in new]
     weights = {margin: float(wish.weight) for wish, margin in pairs}
     within = {margin: float(wish.within) for wish, margin in pairs if wish.within is not None}
-    reach = {each: plan.reach(workload.size(each)) for each in candidates(workload)}
+    free = free_margins(plan, workload)
+    reach = {
+        each: 0 if any(known.covers(each) for known in free) else plan.reach(workload.size(each))
+        for each in dict.fromkeys((*candidates(workload), *free))
+    }
     loss = plan.epsilon if plan.rho is None else plan.rho
     assert isinstance(loss, Fraction)
     if within and any(reach[margin] for margin in within):

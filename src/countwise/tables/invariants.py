@@ -26,6 +26,8 @@ class Invariants:
     declared: tuple[BoolArray, ...]
     exact: tuple[BoolArray, ...]
     zeros: tuple[BoolArray, ...]
+    impossible: BoolArray | None = None
+    """Of tables that cross, the cells that can only be zero; of a tree they are the last zeros."""
 
     def completed(self, hierarchy: Hierarchy, values: Sequence[IntArray]) -> tuple[IntArray, ...]:
         """Values with zeros in their place and what follows from the declared exact counts."""

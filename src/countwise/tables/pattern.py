@@ -50,16 +50,21 @@ class Pattern:
         for level, label in self.labels:
             if label is None or level == ROOT:
                 continue
-            depth = hierarchy.levels.index(level)
-            labels = hierarchy.labels[depth - 1]
-            if label not in labels:
-                near = get_close_matches(label, labels[:5000], n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise PlanError(f"{self}: level {level!r} has no {label!r}.{hint}")
-            chosen &= codes[depth - 1] == labels.index(label)
+            depth = hierarchy.levels.index(level) - 1
+            chosen &= codes[depth] == label_code(self, hierarchy, depth, label)
         if not chosen.any():
             raise PlanError(f"{self}: no node has all of these labels.")
         return deepest, chosen
+
+
+def label_code(pattern: Pattern, hierarchy: Hierarchy, depth: int, label: str) -> int:
+    """The number of a label that a pattern gives of a level column."""
+    labels = hierarchy.labels[depth]
+    if label not in labels:
+        near = get_close_matches(label, labels[:5000], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise PlanError(f"{pattern}: level {hierarchy.by[depth]!r} has no {label!r}.{hint}")
+    return labels.index(label)
 
 
 def read_pattern(given: str | Mapping[str, Any] | Pattern) -> Pattern:
