@@ -7,8 +7,9 @@ import pytest
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.margins.boxes import Box
 from countwise.margins.measurement import Measurement
-from countwise.margins.ranges import Box, fitted, margin_ranges, sum_range
+from countwise.margins.ranges import fitted, margin_ranges, sum_range
 from countwise.noise.laws import Exact
 from countwise.tables.workload import Margin, Workload
 from crossed_tables import (

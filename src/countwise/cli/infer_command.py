@@ -5,21 +5,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import polars as pl
 import typer
 
 from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.cli.large_tables import infer_large
+from countwise.cli.output_files import PAGES, output_files, write_frame
+from countwise.cli.sum_answers import (
+    holds_crossed_tables,
+    infer_crossed,
+    plain_sums,
+    print_sums,
+)
 from countwise.errors import InputError
 from countwise.inference.paper_tables import infer_counts
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
+from countwise.inference.tree_sums import tree_sums
 from countwise.pages.charts import chance
 from countwise.progress import Tell
-from countwise.release.folder import refuse_existing, whole
+from countwise.release.document import read_release
+from countwise.release.folder import whole
 from countwise.release.large_release import read_large_release
 from countwise.release.piecewise_release import MOST_WHOLE
 from countwise.reports.posterior_page import posterior_page
@@ -28,6 +36,7 @@ from countwise.tables.cut import PIECE
 
 EXAMPLE = (
     "Examples: countwise infer release/ --out posterior.csv --page posterior.html · "
+    "countwise infer crossed/ --sum 'county=Wake|Durham, age=65*' · "
     "countwise infer --counts 250,357 --epsilon 1 --total-epsilon 1 --ties last --top 10"
 )
 PRINTED = 20
@@ -60,7 +69,14 @@ Prior = Annotated[
 ]
 Statements = Annotated[
     list[str] | None,
-    typer.Option(help="A statement to judge: 'A > B', 'A + B >= 100', 'rank(A) == 1'. Repeat."),
+    typer.Option(
+        help="A statement to judge: 'A > B', 'A + B >= 100', 'rank(A) == 1'; of "
+        "tables that cross 'sex=F > sex=M'. Repeat."
+    ),
+]
+Sums = Annotated[
+    list[str] | None,
+    typer.Option("--sum", help="A sum by labels: 'county=Wake|Durham, age=65*'. Repeat."),
 ]
 Top = Annotated[int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")]
 DrawsOut = Annotated[
@@ -94,6 +110,7 @@ def infer(
     level: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.95,
     interval: Annotated[str, typer.Option(help="highest or central.")] = "highest",
     statement: Statements = None,
+    sums: Sums = None,
     top: Top = 0,
     draws: Annotated[int, typer.Option(min=1, help="Joint draws for --draws-out.")] = 1000,
     draws_out: DrawsOut = None,
@@ -115,41 +132,61 @@ def infer(
     Of a large release every node's best value and range are written to --out, in pieces.
     """
     tables = {"--out": file, "--joint-mode": joint_mode}
-    outputs = _outputs(tables, page, draws_out, data_set=bool(engine), overwrite=overwrite)
+    outputs = output_files(
+        tables,
+        {"--page": (page, PAGES), "--draws-out": (draws_out, (".npz",))},
+        data_set=bool(engine),
+        overwrite=overwrite,
+    )
     check_interval(level, interval)
     one_of(method, METHODS, what="--method")
     one_of(source, SOURCES, what="--from")
+    if sums and counts is not None:
+        raise InputError("--sum finds nodes by their labels, and --counts have none.")
     if folder is not None and counts is not None:
         raise InputError("give a release folder or --counts, not both.")
     if folder is not None:
+        others: dict[str, object] = {
+            "--from counts": source == "counts",
+            "--method gibbs": method == "gibbs",
+            "--prior published": prior == "published",
+            "--top": top,
+            "--draws-out": draws_out,
+            "--joint-mode": joint_mode,
+            "--page": page,
+        }
+        if holds_crossed_tables(folder):
+            others |= {
+                f"--prior {prior}": prior != "none",
+                "--interval central": interval == "central",
+                "--engine": engine,
+            }
+            given = [name for name, value in others.items() if value]
+            infer_crossed(folder, file, given, sums or [], statement or [], level, overwrite, json)
+            return
         large = read_large_release(folder, most=piece)
         if large is not None and (large.sizes[-1] > MOST_WHOLE or file is not None):
-            others = {
-                "--from counts": source == "counts",
-                "--method gibbs": method == "gibbs",
-                "--prior published": prior == "published",
-                "--statement": statement,
-                "--top": top,
-                "--draws-out": draws_out,
-                "--joint-mode": joint_mode,
-                "--page": page,
-            }
+            others |= {"--statement": statement, "--sum": sums}
             given = [name for name, value in others.items() if value]
             infer_large(large, file, given, prior, level, interval, engine, overwrite, json)
             return
     rng = np.random.default_rng(seed)
     asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
     with progress(8) as tell:
+        summed = []
         if counts is None:
-            posterior = infer_release(_given(folder), source=source, tell=tell, **asked)
+            tell("reading")
+            release = read_release(_given(folder))
+            posterior = infer_release(release, source=source, tell=tell, **asked)
+            summed = tree_sums(release, posterior, sums or [], rng=rng)
         else:
             posterior = infer_counts(
-                _whole_numbers(counts, what="--counts"),
+                options.whole_numbers(counts, what="--counts"),
                 total=total,
                 epsilon=_epsilons(epsilon),
                 total_epsilon=total_epsilon or str(epsilon),
                 adjust=adjust,
-                ties="last" if ties == "last" else _whole_numbers(ties, what="--ties"),
+                ties="last" if ties == "last" else options.whole_numbers(ties, what="--ties"),
                 mechanism=mechanism,
                 from_total=from_total,
                 tell=tell,
@@ -159,39 +196,16 @@ def infer(
         answers = {said: posterior.probability(said, rng=rng) for said in statement or []}
         best = posterior.top(top, rng=rng) if top else []
         if joint_mode is not None:
-            _write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
+            write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
         _write(posterior, file, page, draws_out, draws, rng, level, interval, overwrite, tell)
     if json:
-        print_json(_plain(posterior, level, interval, answers, best, top))
+        plain = _plain(posterior, level, interval, answers, best, top)
+        print_json(plain | ({"sums": plain_sums(summed, level)} if summed else {}))
         return
+    print_sums(summed, level)
     _print(posterior, level, interval, answers, best)
     for path in outputs:
         err.print(f"Written: {path}")
-
-
-def _outputs(
-    tables: dict[str, Path | None],
-    page: Path | None,
-    draws: Path | None,
-    *,
-    data_set: bool,
-    overwrite: bool,
-) -> list[Path]:
-    """What is to be written, refused before any work is done; a data set is a folder."""
-    for path, option, endings in (
-        *(
-            (None if data_set else each, name, (".csv", ".parquet"))
-            for name, each in tables.items()
-        ),
-        (page, "--page", (".html", ".htm")),
-        (draws, "--draws-out", (".npz",)),
-    ):
-        if path is not None and path.suffix.lower() not in endings:
-            raise InputError(f"{option} {path} must end in {' or '.join(endings)}.")
-    given = [path for path in (*tables.values(), page, draws) if path is not None]
-    for path in given:
-        refuse_existing(path, overwrite=overwrite)
-    return given
 
 
 def _given(folder: Path | None) -> Path:
@@ -205,13 +219,6 @@ def _epsilons(text: str | None) -> Any:
         raise InputError("no epsilon given. To fix, add --epsilon 1 (the loss of the components).")
     parts = options.names(text)
     return parts[0] if len(parts) == 1 else parts
-
-
-def _whole_numbers(text: str, *, what: str) -> list[int]:
-    try:
-        return [int(part) for part in options.names(text)]
-    except ValueError:
-        raise InputError(f"{what} must be whole numbers such as 250,357, got {text!r}.") from None
 
 
 def _write(
@@ -229,7 +236,7 @@ def _write(
     if file is not None:
         tell("writing the table")
         table = posterior.table(probability=level, interval=interval)
-        _write_frame(table, file, overwrite=overwrite)
+        write_frame(table, file, overwrite=overwrite)
     if page is not None:
         tell("writing the page")
         text = posterior_page(posterior, probability=level, interval=interval)
@@ -245,14 +252,6 @@ def _write(
         }
         with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
             np.savez_compressed(stream, **arrays)
-
-
-def _write_frame(frame: pl.DataFrame, file: Path, *, overwrite: bool) -> None:
-    with whole(file, overwrite=overwrite) as partial:
-        if file.suffix.lower() == ".parquet":
-            frame.write_parquet(partial)
-        else:
-            frame.write_csv(partial)
 
 
 def _plain(

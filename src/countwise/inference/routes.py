@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import overload
 
 import numpy as np
 
@@ -10,12 +11,14 @@ from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray, frozen
 from countwise.choices import one_of
 from countwise.errors import InputError
+from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior
 from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
 from countwise.inference.prior_free_posterior import PriorFreePosterior
 from countwise.inference.sampled_posterior import sample
 from countwise.progress import Tell, silent
-from countwise.release.document import Release, check_counts, read_release
+from countwise.release.crossed_release import CrossedRelease, read_release
+from countwise.release.document import Release, check_counts
 from countwise.sumproduct.measured_nodes import seen_by
 from countwise.sumproduct.node_noise import node_noise
 from countwise.sumproduct.prior_free_laws import free_laws
@@ -36,15 +39,51 @@ NONE = "none"
 METHODS = ("auto", "exact", "gibbs")
 
 
+@overload
 def infer(
-    release: Release | str | Path,
+    release: CrossedRelease,
     *,
     prior: Prior | str = NONE,
     source: str = "sharpest",
     method: str = "auto",
     rng: np.random.Generator | None = None,
     tell: Tell = silent,
-) -> Posterior:
+) -> CrossedPosterior: ...
+
+
+@overload
+def infer(
+    release: Release,
+    *,
+    prior: Prior | str = NONE,
+    source: str = "sharpest",
+    method: str = "auto",
+    rng: np.random.Generator | None = None,
+    tell: Tell = silent,
+) -> Posterior: ...
+
+
+@overload
+def infer(
+    release: str | Path,
+    *,
+    prior: Prior | str = NONE,
+    source: str = "sharpest",
+    method: str = "auto",
+    rng: np.random.Generator | None = None,
+    tell: Tell = silent,
+) -> Posterior | CrossedPosterior: ...
+
+
+def infer(
+    release: Release | CrossedRelease | str | Path,
+    *,
+    prior: Prior | str = NONE,
+    source: str = "sharpest",
+    method: str = "auto",
+    rng: np.random.Generator | None = None,
+    tell: Tell = silent,
+) -> Posterior | CrossedPosterior:
     """The posterior of the true counts of a release, or of the release in a folder.
 
     Without a prior, which is the default, every other count is taken as any whole number, and the
@@ -54,12 +93,20 @@ def infer(
     `source="counts"` uses the published counts alone, as a reader of a table would have to.
     The prior `published` is the one that a release adjusted by empirical Bayes was made with.
     `method` is `exact`, `gibbs`, or `auto`: exact unless it would take minutes. A sampler needs
-    the generator `rng`.
+    the generator `rng`. Tables that cross take none of these options: their posterior has ranges
+    of counts and sums, without a prior.
     """
     one_of(source, SOURCES, what="source")
-    if not isinstance(release, Release):
+    if isinstance(release, (str, Path)):
         tell("reading")
         release = read_release(release)
+    if isinstance(release, CrossedRelease):
+        if prior != NONE or source == "counts" or method == "gibbs":
+            raise InputError(
+                "tables that cross are inferred from their noisy counts without a prior. To fix, "
+                "leave out prior, source and method."
+            )
+        return crossed_posterior(release)
     if prior == PUBLISHED:
         if release.prior is None:
             raise InputError(

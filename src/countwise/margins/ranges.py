@@ -6,8 +6,6 @@ noisy counts say of it. Of a count without a noisy value of its own it is the no
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import isfinite
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import beside_normal
+from countwise.margins.boxes import Box, sum_estimate
 from countwise.margins.certainties import Certainties, certainties
 from countwise.margins.leastsquares import Estimates, fit
 from countwise.margins.measurement import Measurement
@@ -28,34 +27,6 @@ PROBABILITY = 0.95
 UNKNOWN = 1e30  # variance of what nothing else says
 NOTHING = 1e-9  # of a precision: what rounding may leave where there is none
 FINE = 10_000  # steps of a standard deviation that are told apart
-MANY = 2**30  # a noisy count of it stands for a 1, so that the fit keeps nine digits
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Box:
-    """The sum of the counts of a margin over a set of categories of each variable.
-
-    Categories by their positions at the margin's level; None for all of them together.
-    """
-
-    margin: Margin
-    categories: tuple[IntArray | None, ...]
-
-    def levels(self) -> Margin:
-        """The coarsest margin whose counts add up to it."""
-        pairs = zip(self.margin.levels, self.categories, strict=True)
-        return Margin(tuple(0 if chosen is None else level for level, chosen in pairs))
-
-    def inside(self, workload: Workload, margin: Margin) -> IntArray:
-        """1 at the counts of a finer margin that are in it, else 0."""
-        levels = self.levels()
-        found = np.ones(workload.shape_of(levels), dtype=np.int64)
-        for axis, chosen in enumerate(self.categories):
-            if chosen is not None:
-                line = np.zeros(found.shape[axis], dtype=np.int64)
-                line[chosen] = 1
-                found = found * line.reshape([-1 if a == axis else 1 for a in range(found.ndim)])
-        return workload.spread(found, levels, to=margin)
 
 
 def margin_ranges(
@@ -103,10 +74,12 @@ def sum_range(
 ) -> tuple[int, int]:
     """The range of one sum, by the normal with its least-squares mean and variance."""
     estimates = fitted(workload, measurements) if estimates is None else estimates
-    inside = box.inside(workload, workload.finest)
-    mean = np.array([float((estimates.cells * inside).sum())])
-    variance = np.array([_variance(workload, measurements, box)])
-    low, high = _alone(mean, variance, probability)
+    return normal_range(*sum_estimate(workload, measurements, estimates, [(1.0, box)]), probability)
+
+
+def normal_range(mean: float, variance: float, probability: float) -> tuple[int, int]:
+    """The fewest most probable counts under a normal on 0, 1, … that hold a probability."""
+    low, high = _alone(np.array([mean]), np.array([variance]), probability)
     return int(low[0]), int(high[0])
 
 
@@ -155,30 +128,3 @@ def _settled(
         exact, counts = known.sums[margin]
         low, high = np.where(exact, counts, low), np.where(exact, counts, high)
     return low, high
-
-
-def _variance(workload: Workload, measurements: Sequence[Measurement], box: Box) -> float:
-    """That of the least-squares estimate of a sum f: f'Gf, G the inverse of the normal equations.
-
-    Gf is the fit to noisy counts whose right side is f: f at one measured margin, 0 at all others.
-    """
-    levels = box.levels()
-    through = [each.margin for each in measurements if each.margin.covers(levels)]
-    if not through:
-        raise InputError(
-            f"the noisy counts do not determine sums of table {workload.name(levels)}. "
-            "To fix, ask for a sum of a table that was measured."
-        )
-    margin = min(through, key=workload.size)
-    ones, precision, asked = box.inside(workload, margin), 0.0, []
-    for each in fittable(measurements):
-        known = each.exact is not None and bool(each.exact.all())
-        noisy = MANY * ones if each.margin == margin else np.zeros_like(each.noisy)
-        if each.margin == margin:
-            precision += np.inf if known or not each.law.variance else 1.0 / each.law.variance
-        asked.append(replace(each, noisy=noisy if each.exact is None else noisy * ~each.exact))
-    if not isfinite(precision):
-        return 0.0
-    cells = fit(workload, asked).cells
-    inside = box.inside(workload, workload.finest)
-    return max(float((cells * inside).sum()) / MANY / precision, 0.0)
