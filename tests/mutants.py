@@ -182,13 +182,13 @@ RELEASE = (
             "zip(budget.laws, hierarchy.sizes",
             "zip([budget.laws[0]] * len(budget.laws), hierarchy.sizes",
         ),
-        ("noise taken off, not put on", "frozen(n + z)", "frozen(n - n + z)"),
-        ("noise rounded away from odd", "frozen(n + z)", "frozen(n + z // 2 * 2)"),
+        ("noise taken off, not put on", "frozen(counts + z)", "frozen(counts - counts + z)"),
+        ("noise rounded away from odd", "frozen(counts + z)", "frozen(counts + z // 2 * 2)"),
     ),
     *_mutants(
         "release/measure.py",
         FRESH,
-        ("one noise for all counts of a level", "frozen(n + z)", "frozen(n + z[0])"),
+        ("one noise for all counts of a level", "frozen(counts + z)", "frozen(counts + z[0])"),
     ),
     *_mutants(
         "release/measure.py",
