@@ -40,7 +40,9 @@ def measure(
     if known is not None:
         known.refuse_people_in_zeros(hierarchy, cells)
     drawn = draw_noise(hierarchy, budget, noise=noise)
-    noisy = tuple(frozen(n + z) for n, z in zip(hierarchy.sums(cells), drawn, strict=True))
+    noisy = tuple(
+        frozen(counts + z) for counts, z in zip(hierarchy.sums(cells), drawn, strict=True)
+    )
     return Measurements(hierarchy=hierarchy, laws=budget.laws, noisy=noisy, exact=budget.exact)
 
 
