@@ -23,7 +23,7 @@ h2 { margin: .6rem 0 } .two { display: grid; grid-template-columns: 38rem 1fr; g
 .two { padding: .6rem 1rem } p { font-size: .85rem; color: var(--soft) }
 .pictures { grid-template-columns: 1fr; gap: .6rem }</style>
 <div class="two"><section><h2>Released at ε = 3</h2>{{ chart }}
-<p>dot: released, adds up · circle: noisy, as drawn · bar: 95% of the noise</p></section>
+<p>dot: released, adds up · circle: noisy, as drawn · bar: 95% range of the true count</p></section>
 <section><h2>What the true counts can be</h2><div class="pictures">
 {% for each in pictures %}<figure><h3>{{ each.name }}</h3>{{ each.chart }}</figure>{% endfor %}
 </div></section></div>{% endblock %}"""
@@ -38,7 +38,7 @@ def page() -> str:
         .from_string(PAGE)
         .render(
             title="countwise",
-            chart=level_chart(made, 2, made.hierarchy.sizes[2]),
+            chart=level_chart(made, made.ranges, 2, made.hierarchy.sizes[2]),
             pictures=pictures(cw.infer(made))[1:3],
         )
     )

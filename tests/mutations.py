@@ -91,10 +91,12 @@ def _rows(file: str, content: bytes) -> Iterator[list[str]]:
         yield from ([str(each) for each in row] for row in frame.rows())
         return
     text = content.decode("utf-8-sig", "replace").replace("\0", "")
+    header = text.lstrip("\n\r ,;\t|").partition("\n")[0]
+    mark = max(",;\t|", key=header.count)
     try:
-        yield from csv.reader(io.StringIO(text, newline=""))
+        yield from csv.reader(io.StringIO(text, newline=""), delimiter=mark)
     except csv.Error:
-        yield from (line.split(",") for line in text.splitlines())
+        yield from (line.split(mark) for line in text.splitlines())
 
 
 def kinds() -> tuple[Kind, ...]:

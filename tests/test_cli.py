@@ -44,7 +44,7 @@ def test_release_writes_a_folder_and_json_stands_alone(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     assert data["privacy"]["epsilon"] == "1/3"
     table = pl.read_csv(tmp_path / "r" / "counts.csv", infer_schema=False)
-    assert table.columns == ["region", "clinic", "diagnosis", "level", "count"]
+    assert table.columns == ["region", "clinic", "diagnosis", "level", "count", "low", "high"]
     assert table.row(0)[:4] == (None, None, None, "total")
     assert len(table) == 1 + 3 + 13 + 65
     again = run("release", EXAMPLE, *RELEASE, "--epsilon", "1", "--out", "r", cwd=tmp_path)

@@ -198,6 +198,18 @@ def test_impossible_cells_beside_exact_tables_that_do_not_refine_each_other_are_
         fit(workload, [*exact, cells])
 
 
+@pytest.mark.parametrize("shape", [one_tree, two_trees])
+def test_nothing_measured_determines_nothing(shape):
+    variables = shape(np.random.default_rng(1))
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    found = fit(workload, [])
+    for margin in margins:
+        assert not found.margin(margin).any()
+        assert np.isinf(found.variance(margin)).all()
+        assert found.variances.mean_variance(margin) == np.inf
+
+
 def test_impossible_cells_sharpen_the_stated_variance():
     """The only possible cell of a row is measured by the row too."""
     variables = (flat("a", 3), flat("b", 2))

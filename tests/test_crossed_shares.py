@@ -12,6 +12,7 @@ from countwise.errors import PlanError
 from countwise.margins.condensed import coarsened
 from countwise.margins.crossing import crossing
 from countwise.margins.meanvariances import MeanVariances
+from countwise.margins.selection import best_selection
 from countwise.margins.shares import NORMAL, candidates, design, noise_variance, targets
 from countwise.margins.spending import Spending, gap, geometric_mean
 from countwise.margins.variances import variances
@@ -311,5 +312,72 @@ def test_a_target_for_no_noisy_table_is_refused():
     margins = all_margins(variables)
     workload = Workload(variables=variables, margins=tuple(margins))
     reach = {margins[0]: 0.0, margins[1]: 2.0}
+    weights = dict.fromkeys(margins, 1.0)
     with pytest.raises(PlanError, match="no table with noise has a target"):
-        targets(workload, {margins[0]: 3.0}, dict.fromkeys(margins, 1.0), unit="rho", reach=reach)
+        targets(workload, {margins[0]: 3.0}, weights, unit="rho", reach=reach)
+    with pytest.raises(PlanError, match="target of table a1 must be positive, got -1"):
+        targets(workload, {margins[1]: -1.0}, weights, unit="rho", reach=reach)
+    with pytest.raises(PlanError, match="table a1 has a target and is not published"):
+        targets(workload, {margins[1]: 3.0}, {margins[0]: 1.0}, unit="rho", reach=reach)
+
+
+def test_weights_that_say_nothing_are_refused():
+    variables = (flat("a", 4),)
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    reach = dict.fromkeys(margins, 1.0)
+    for weight in (0.0, -1.0):
+        with pytest.raises(PlanError, match="weights of tables must be 0 or more"):
+            design(
+                workload,
+                dict.fromkeys(margins, weight),
+                unit="rho",
+                loss=Fraction(1),
+                reach=reach,
+            )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_under_epsilon_no_choice_of_margins_is_better(seed):
+    """Of all sets of margins, each with the best shares near even ones."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(2, 30, 3)
+    variables = tuple(flat(name, int(size)) for name, size in zip("abc", sizes, strict=True))
+    margins = all_margins(variables)
+    published = [each for each in margins if sum(each.levels) in ((1, 2), (2, 3))[seed % 2]]
+    workload = Workload(variables=variables, margins=tuple(published))
+    weights = {margin: float(rng.choice([1.0, 10.0])) for margin in published}
+    reach = dict.fromkeys(candidates(workload), 1.0)
+    found = design(workload, weights, unit="epsilon", loss=Fraction(1), reach=reach)
+    logs = [weights[q] * np.log(found.mean_variances[q]) for q in published]
+    mean = MeanVariances(
+        crossing=crossing(workload), measured=tuple(reach), wanted=tuple(published)
+    )
+    score = geometric_mean(np.array(list(weights.values())))
+    spending = Spending(mean=mean, unit="epsilon", loss=1.0, reach=np.ones(8), score=score)
+    sets = [np.array(chosen, dtype=float) for chosen in product((0, 1), repeat=8) if any(chosen)]
+    covered = [
+        chosen / chosen.sum()
+        for chosen in sets
+        if all(any(q.covers(p) for q, c in zip(reach, chosen, strict=True) if c) for p in published)
+    ]
+    best = min(spending.settle(chosen)[1] for chosen in covered)
+    assert sum(logs) / sum(weights.values()) < best + 1e-3
+    cells = np.array([float(each == margins[-1]) for each in reach])
+    if cells.any():
+        shares = best_selection(spending, [cells])
+        assert spending.worth(shares[None])[0] < best + 0.02
+
+
+def test_a_published_margin_that_hardly_counts_is_determined_all_the_same():
+    variables = (flat("a", 4), flat("b", 3))
+    margins = all_margins(variables)
+    workload = Workload(variables=variables, margins=tuple(margins))
+    weights = dict.fromkeys(margins, 1e-6) | {margins[0]: 1.0}
+    for unit in ("rho", "epsilon"):
+        found = design(
+            workload, weights, unit=unit, loss=Fraction(1), reach=dict.fromkeys(margins, 1.0)
+        )
+        assert sum(found.shares.values()) == 1
+        assert found.shares[margins[0]] > Fraction(9, 10)
+        assert np.isfinite(list(found.mean_variances.values())).all()

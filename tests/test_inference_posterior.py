@@ -238,6 +238,22 @@ def test_combinations_of_many_certain_counts_are_listed() -> None:
     assert best[0].probability > 0.999
 
 
+@pytest.mark.parametrize("known", [0, 14, 3000])
+def test_statements_are_not_read_off_tails_that_were_cut(known: int) -> None:
+    """Forty small counts under wide noise whose sum is known, far below what they say together."""
+    law = Geometric(scale=Fraction(100))
+    noisy = (np.array([known]), law.isf(np.linspace(0.01, 0.99, 40)))
+    hierarchy, exact = flat(40), (np.array([True]), np.zeros(40, np.bool_))
+    measured = Measurements(hierarchy=hierarchy, laws=(law, law), noisy=noisy, exact=exact)
+    found = infer_measurements([measured], prior="nested")
+    names = [f"'{found.node_at(1, i).path}'" for i in (3, 20, 36)]
+    statement = f"{names[0]} + {names[1]} > {names[2]}"
+    chance = found.probability(statement, rng=np.random.default_rng(2))
+    cells = found.draws(20_000, rng=np.random.default_rng(3)).cells
+    truth = np.mean(cells[:, 3] + cells[:, 20] > cells[:, 36])
+    assert abs(chance - truth) < 5 * np.sqrt(truth * (1 - truth) / 10_000) + 1e-9
+
+
 def test_all_rows_are_every_combination_in_order() -> None:
     within = [np.array([3, 4]), np.array([7]), np.array([0, 1, 2])]
     assert all_rows(within).tolist() == [list(each) for each in product([3, 4], [7], [0, 1, 2])]

@@ -44,10 +44,13 @@ class Run:
 
 
 def _far_from_true(*given: Any, **how: Any) -> Measurements:
-    """What is measured, moved away from the true counts."""
+    """What is measured, moved away from the true counts, and no level by what another is."""
     measured = measure(*given, **how)
     exact = measured.exact or (False,) * len(measured.noisy)
-    moved = (np.where(e, n, n + FAR) for e, n in zip(exact, measured.noisy, strict=True))
+    far = [FAR * (level + 1) ** 2 for level in range(len(exact))]
+    moved = (
+        np.where(e, n, n + away) for e, n, away in zip(exact, measured.noisy, far, strict=True)
+    )
     return replace(measured, noisy=tuple(moved))
 
 

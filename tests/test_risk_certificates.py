@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from countwise.errors import InputError, PlanError
+from countwise.errors import ChoiceError, InputError
 from countwise.noise.laws import Geometric, Laplace
 from countwise.risk.claim_proof import certify, cover, proven
 from countwise.risk.closed import enclosure, laplace_risk
@@ -152,7 +152,7 @@ def test_unreadable_claims(text: str) -> None:
 
 
 def test_unknown_estimator_lists_the_known() -> None:
-    with pytest.raises(PlanError, match="identity, clipped, resized, noisefirst, segmented"):
+    with pytest.raises(ChoiceError, match="identity, clipped, resized, noisefirst, segmented"):
         parse_claim("resize <= identity")
     assert str(parse_claim(" noisefirst ≤ 1.3 * identity")) == "noisefirst <= 1.3*identity"
 

@@ -19,7 +19,7 @@ from countwise.margins.nonnegative import Target, held_to
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.rounding import rounded, rounded_along
 from countwise.margins.whole import whole_cells
-from countwise.noise.laws import Exact
+from countwise.noise.laws import Exact, IntegerLaw
 from countwise.tables.workload import Margin, Workload
 from crossed_tables import (
     every_margin,
@@ -271,6 +271,25 @@ def test_cells_that_nothing_measured_follow_their_margins(small: Workload) -> No
         for margin in laws:
             gaps = small.sums(cells, margin) - small.sums(true, margin)
             assert np.abs(gaps).max() < 12
+
+
+@pytest.mark.parametrize("method", ["least-squares", "auto"])
+@pytest.mark.parametrize("law", [gaussian(0.05), gaussian(1e7), geometric(0.001), geometric(8)])
+@pytest.mark.parametrize("case", ["one", "zero", "giant", "line", "ties"])
+def test_hard_tables_are_made_whole(case: str, law: IntegerLaw, method: str) -> None:
+    sizes = {"one": (1, 1), "line": (1, 30)}.get(case, (4, 5))
+    variables = (flat("a", sizes[0]), tree("b", (1, sizes[1] - 1) if sizes[1] > 1 else (1,)))
+    workload = Workload(variables=variables, margins=every_margin(variables))
+    true = np.full(workload.shape, {"zero": 0, "ties": 3}.get(case, 1))
+    true.flat[-1] = 10**9 if case == "giant" else true.flat[-1]
+    rng = np.random.default_rng(7)
+    seen = measured(workload, true, dict.fromkeys(workload.margins, law), rng)
+    made = whole_cells(workload, seen, method=method, rng=rng)
+    assert made.cells.shape == workload.shape
+    assert made.cells.dtype == np.int64
+    assert (made.cells >= 0).all()
+    gap = abs(int(made.cells.sum()) - int(true.sum()))
+    assert gap <= 8 * law.variance**0.5 + 5
 
 
 def test_totals_of_tracts_are_as_good_as_those_of_least_squares() -> None:

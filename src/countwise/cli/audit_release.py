@@ -12,6 +12,7 @@ from countwise.noise.numbers import written
 from countwise.release.blackbox import CONFIDENCE, RUNS, TOLD, ProvenLoss, prove_loss
 from countwise.release.neighbours import Pair, given_pair, widest_pair
 from countwise.release.plan import Plan
+from countwise.tables.layouts import Layout
 from countwise.tables.reading import read_domain, read_public_counts
 
 EXAMPLE = "Example: countwise audit release cells.csv --plan plan.toml --runs 20000"
@@ -51,6 +52,7 @@ def release(
     confidence: Annotated[
         float, typer.Option(min=0.5, max=1 - 1e-12, help="Of the loss that is proved.")
     ] = CONFIDENCE,
+    no_totals: options.NoTotals = False,
     json: options.Json = False,
 ) -> None:
     """Release two tables that differ in one person, again and again, and prove a loss from it.
@@ -58,7 +60,8 @@ def release(
     Reads no confidential count and spends nothing. Exit code 1 if more is proved than stated.
     """
     asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
-    hierarchy = read_domain(cells, by=asked.by)
+    layout = Layout(no_totals=no_totals)
+    hierarchy = read_domain(cells, by=asked.by, layout=layout)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
     if (table is None) != (other is None):
@@ -67,7 +70,7 @@ def release(
         pair = widest_pair(hierarchy, chosen, budget)
     else:
         given = [
-            read_public_counts(path, by=chosen.by, count=count, domain=cells)[1]
+            read_public_counts(path, by=chosen.by, count=count, domain=cells, loader=layout)[1]
             for path in (table, other)
         ]
         pair = given_pair(hierarchy, chosen, budget, (given[0], given[1]))

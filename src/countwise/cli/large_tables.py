@@ -20,6 +20,7 @@ from countwise.release.piecewise_release import (
 from countwise.release.plan import Plan
 from countwise.release.spark import OnSpark, spark_record_source
 from countwise.sumproduct.priors import read_prior
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.spark_session import is_spark, session
 
 
@@ -33,6 +34,8 @@ def large_source(
     engine: str,
     piece: int,
     plain: bool,
+    no_totals: bool = False,
+    reading: Reading = PLAIN,
 ) -> CountSource | None:
     """The input of a release in pieces; None where the table is small, or needs to be whole.
 
@@ -47,9 +50,11 @@ def large_source(
         return None
     source = None
     if table is not None and plain:
-        source = table_source(table, by=plan.by, count=count, domain=domain, most=piece)
+        source = table_source(
+            table, by=plan.by, count=count, domain=domain, most=piece, no_totals=no_totals
+        )
     elif table is None:
-        tabulation = plan_tabulation(plan, domain)
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals, reading=reading)
         assert domain is not None
         of = spark_record_source if is_spark(engine) else record_source
         source = of(str(records), tabulation, domain=domain, engine=engine, most=piece)

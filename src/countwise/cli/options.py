@@ -1,7 +1,7 @@
 """Options that several commands share, and the plan they add up to."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +9,9 @@ import typer
 
 from countwise.errors import InputError, PlanError
 from countwise.release.plan import ADJUSTMENTS, DEFAULTS, Plan, from_dict, read_plan
+from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
+from countwise.tables.files import is_text
 from countwise.tables.layouts import Layout
 from countwise.tables.notation import read_variables
 
@@ -123,6 +125,29 @@ TotalCode = Annotated[
         help="Label of total rows, which are checked and left out: Total, or county=All,race=_T."
     ),
 ]
+NoTotals = Annotated[
+    bool,
+    typer.Option(
+        "--no-totals", help="Labels such as Total or All are cells like the others, not totals."
+    ),
+]
+SumDuplicates = Annotated[
+    bool, typer.Option("--sum-duplicates", help="Add up rows of the table that are one cell.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(help="What separates columns of a text file (default: as its header shows)."),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(help="Encoding of a text file, such as latin-1 (default: UTF-8 or UTF-16)."),
+]
+Thousands = Annotated[
+    str | None,
+    typer.Option(help="What stands between thousands of counts: comma, point, space, apostrophe."),
+]
+Skip = Annotated[int, typer.Option(min=0, help="Lines above the header, such as titles.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of a workbook: its name or number.")]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan file; flags given beside it win.")
 ]
@@ -152,17 +177,39 @@ def by_level(text: str | None, *, what: str) -> str | Mapping[str, str] | None:
     return values
 
 
+def make_reading(flags: Mapping[str, Any]) -> Reading:
+    """What is said of a file, from a command's flags; those of other things are passed over."""
+    return Reading(**{each.name: flags[each.name] for each in fields(Reading)})
+
+
 def make_layout(
-    layout: str, total_code: str | None, *, domain: Path | None, by: tuple[str, ...]
+    layout: str,
+    total_code: str | None,
+    *,
+    domain: Path | None,
+    by: tuple[str, ...],
+    no_totals: bool = False,
+    reading: Reading = PLAIN,
 ) -> Layout:
     """How a table of counts is laid out, from options."""
     totals = by_level(total_code, what="total code") or {}
     declared = None
     if domain is not None and domain.suffix.lower() == ".toml":
-        declared = read_domain_file(domain, by=by)
+        declared = read_domain_file(domain, by=by, no_totals=no_totals)
     return Layout(
-        kind=layout, totals={"*": totals} if isinstance(totals, str) else totals, domain=declared
+        kind=layout,
+        totals={"*": totals} if isinstance(totals, str) else totals,
+        domain=declared,
+        no_totals=no_totals,
+        reading=reading,
     )
+
+
+def how_read(table: Path, layout: Layout, by: Sequence[str]) -> str:
+    """What was found out of how a text file is written; empty where it is as in most."""
+    if not is_text(table):
+        return ""
+    return find_dialect(table, layout.reading, by).in_words
 
 
 def with_zeros_of(domain: Path | None, plan: Plan) -> Plan:

@@ -48,6 +48,14 @@ def plan(
     person: options.Person = None,
     outside: options.Outside = None,
     plan_file: options.PlanFile = None,
+    layout: options.LayoutName = "long",
+    total_code: options.TotalCode = None,
+    no_totals: options.NoTotals = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    thousands: options.Thousands = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
     stand_in: Annotated[
         Path | None,
         typer.Option(
@@ -68,10 +76,20 @@ def plan(
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
     asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
+    loader = options.make_layout(
+        layout,
+        total_code,
+        domain=None,
+        by=asked.by,
+        no_totals=no_totals,
+        reading=options.make_reading(locals()),
+    )
     if asked.across:
-        _plan_crossed(cells, asked, stand_in, out_file, overwrite=overwrite, json=json)
+        _plan_crossed(
+            cells, asked, stand_in, out_file, overwrite=overwrite, json=json, no_totals=no_totals
+        )
         return
-    hierarchy = read_domain(cells, by=asked.by)
+    hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
     margins = level_margins(hierarchy, budget)
@@ -80,7 +98,9 @@ def plan(
         even = level_margins(hierarchy, replace(chosen, split="even").budget(hierarchy))
     errors = None
     if stand_in is not None:
-        _, public = read_public_counts(stand_in, by=chosen.by, count=count, domain=cells)
+        _, public = read_public_counts(
+            stand_in, by=chosen.by, count=count, domain=hierarchy, loader=loader
+        )
         with progress(repetitions) as tell:
             errors = expected_errors(
                 hierarchy,
@@ -114,6 +134,7 @@ def _plan_crossed(
     *,
     overwrite: bool,
     json: bool,
+    no_totals: bool,
 ) -> None:
     """The same for tables that cross: what each publishes, costs, and stays within."""
     if stand_in is not None:
@@ -121,7 +142,7 @@ def _plan_crossed(
             "--stand-in simulates releases of one tree, and these tables cross. To fix, leave it "
             "out: the errors after least squares are known without it."
         )
-    crossing = read_crossed_domain(cells, asked.variables)
+    crossing = read_crossed_domain(cells, asked.variables, no_totals=no_totals)
     outlook = make_outlook(asked, crossing.workload)
     _write(asked, out_file, overwrite=overwrite)
     if json:

@@ -36,8 +36,10 @@ from countwise.release.publication import MOST_CSV
 from countwise.release.run import release as make_release
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import PIECE
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.engines import DEFAULT
 from countwise.tables.files import Rows, column_names, load
+from countwise.tables.layouts import Layout
 from countwise.tables.reading import NO_DOMAIN, read_counts
 from countwise.tables.tabulate import counted_rows, tabulate, tabulate_across
 from countwise.tables.workload import Workload
@@ -76,6 +78,13 @@ def release(
     ] = False,
     layout: options.LayoutName = "long",
     total_code: options.TotalCode = None,
+    no_totals: options.NoTotals = False,
+    sum_duplicates: options.SumDuplicates = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    thousands: options.Thousands = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
     person: options.Person = None,
     outside: options.Outside = None,
     engine: options.Engine = DEFAULT,
@@ -117,6 +126,7 @@ def release(
     Large tables are released in pieces; run the same command again to finish a stopped run.
     """
     plan = options.with_zeros_of(domain, options.make_plan(plan_file, locals()))
+    reading = options.make_reading(locals())
     refuse_existing(folder, overwrite=overwrite)
     refuse_both(table, records, person=plan.person, cells_are_public=cells_are_public)
     if table is not None:
@@ -127,9 +137,10 @@ def release(
     if table is not None:
         if domain is None and not cells_are_public:
             raise TableError(NO_DOMAIN)
-        loader = options.make_layout(layout, total_code, domain=domain, by=plan.columns)
-        plain = layout == "long" and loader.domain is None  # else levels may come from codes
-        refuse_unreadable(table, count, domain, plan, plain=plain)
+        loader = options.make_layout(
+            layout, total_code, domain=domain, by=plan.columns, no_totals=no_totals, reading=reading
+        )
+        refuse_unreadable(table, count, domain, plan, loader)
     source = large_source(
         plan,
         table,
@@ -138,7 +149,10 @@ def release(
         domain=domain,
         engine=engine,
         piece=piece,
-        plain=layout == "long" and total_code is None and (domain is not None or cells_are_public),
+        no_totals=no_totals,
+        reading=reading,
+        plain=(layout, total_code, reading, sum_duplicates) == ("long", None, PLAIN, False)
+        and (domain is not None or cells_are_public),
     )
     if source is not None:
         streamed = release_large(
@@ -156,7 +170,7 @@ def release(
         warn_about_rows(plan, records)
         return
     if table is None:
-        counted = counting(plan, domain, engine=engine)
+        counted = counting(plan, domain, engine=engine, no_totals=no_totals, reading=reading)
     with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
         if table is None:
             tell("counting records")
@@ -171,6 +185,7 @@ def release(
                 domain=domain,
                 cells_are_public=cells_are_public,
                 loader=loader,
+                sum_duplicates=sum_duplicates,
             )
         plan = plan.settled(confidential.space)
         refuse_infeasible(plan, confidential.space)
@@ -187,15 +202,15 @@ def release(
 
 
 def counting(
-    plan: Plan, domain: Path | None, *, engine: str
+    plan: Plan, domain: Path | None, *, engine: str, no_totals: bool, reading: Reading
 ) -> Callable[[str], Confidential | Confidential[Workload]]:
     """What counts records into the cells of a plan, whose domain is read before it is paid."""
     if not plan.across:
-        tabulation = plan_tabulation(plan, domain)
+        tabulation = plan_tabulation(plan, domain, no_totals=no_totals, reading=reading)
         return lambda records: tabulate(records, tabulation, engine=engine)
-    crossing = plan_domain(plan, domain)
+    crossing = plan_domain(plan, domain, no_totals=no_totals)
     refuse_infeasible(plan, crossing.workload)
-    crossed = plan_tabulation(plan, domain, crossing=crossing)
+    crossed = plan_tabulation(plan, domain, crossing=crossing, reading=reading)
     return lambda records: tabulate_across(records, crossed, crossing, engine=engine)
 
 
@@ -228,14 +243,17 @@ def with_rows(plan: Plan, table: Path, rows: int | None, plan_file: Path | None)
 
 
 def refuse_unreadable(
-    table: Path, count: str, domain: Path | None, plan: Plan, *, plain: bool
+    table: Path, count: str, domain: Path | None, plan: Plan, layout: Layout
 ) -> None:
     """What can be seen to be wrong without reading a row, before anything is charged."""
-    nothing = Rows(first=0, count=0)
-    if plain:
-        load(table, plan.columns, [count], rows=nothing)
+    nothing, reading = Rows(first=0, count=0), layout.reading
+    if layout.kind == "long" and layout.domain is None:  # else levels may come from codes
+        load(table, plan.columns, [count], rows=nothing, reading=reading)
     else:
-        column_names(table)
+        column_names(table, reading)
+    how = options.how_read(table, layout, plan.columns)
+    if how:
+        err.print(f"{table}: read with {how}.", markup=False)
     if domain is not None and domain.suffix.lower() != ".toml":
         load(domain, plan.columns, [], rows=nothing)
 

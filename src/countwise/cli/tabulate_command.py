@@ -13,6 +13,7 @@ from countwise.ledger.prices import ANY, Loss
 from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
 from countwise.tables.crossed_cells import CrossedDomain, read_crossed_domain, variables_of
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
 from countwise.tables.notation import Names
@@ -30,7 +31,7 @@ NO_DOMAIN = (
 
 def tabulate(
     records: Annotated[
-        str, typer.Argument(help="Records, one row each: Parquet, CSV, or a table of --engine.")
+        str, typer.Argument(help="Records, one row each: a file, or a table of --engine.")
     ],
     file: Annotated[
         Path,
@@ -44,6 +45,11 @@ def tabulate(
     person: options.Person = None,
     rows: options.Rows = None,
     outside: options.Outside = None,
+    no_totals: options.NoTotals = False,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
+    skip: options.Skip = 0,
+    sheet: options.Sheet = None,
     engine: options.Engine = DEFAULT,
     ledger: Annotated[
         str | None,
@@ -71,13 +77,18 @@ def tabulate(
         )
     with progress(3) as tell:
         tell("reading the domain")
-        crossing = _crossing(domain, variables_of(options.names(by), across)) if across else None
+        crossing = None
+        if across:
+            names = variables_of(options.names(by), across)
+            crossing = _crossing(domain, names, no_totals=no_totals)
         tabulation = make_tabulation(
             domain,
             options.names(by),
             person=person,
             rows=rows or 1,
             outside=outside or "refuse",
+            no_totals=no_totals,
+            reading=Reading(separator=separator, encoding=encoding, skip=skip, sheet=sheet),
             crossing=crossing,
         )
         tell("counting records")
@@ -127,28 +138,41 @@ def make_tabulation(
     person: str | None,
     rows: int,
     outside: str,
+    no_totals: bool = False,
+    reading: Reading = PLAIN,
     crossing: CrossedDomain | None = None,
 ) -> Tabulation:
     """How records are counted, from options: into cells of a tree, or of variables that cross."""
     if domain is None:
         raise TableError(NO_DOMAIN)
-    cells = read_domain_file(domain, by=by) if crossing is None else crossing.domain
-    return Tabulation(domain=cells, person=person or None, rows=rows, outside=outside)
+    cells = (
+        read_domain_file(domain, by=by, no_totals=no_totals)
+        if crossing is None
+        else crossing.domain
+    )
+    return Tabulation(
+        domain=cells, person=person or None, rows=rows, outside=outside, reading=reading
+    )
 
 
-def plan_domain(plan: Plan, domain: Path | None) -> CrossedDomain:
+def plan_domain(plan: Plan, domain: Path | None, *, no_totals: bool = False) -> CrossedDomain:
     """The cells that the records of a plan with several variables are counted into."""
-    return _crossing(domain, plan.variables)
+    return _crossing(domain, plan.variables, no_totals=no_totals)
 
 
-def _crossing(domain: Path | None, names: Names) -> CrossedDomain:
+def _crossing(domain: Path | None, names: Names, *, no_totals: bool) -> CrossedDomain:
     if domain is None:
         raise TableError(NO_DOMAIN)
-    return read_crossed_domain(domain, names)
+    return read_crossed_domain(domain, names, no_totals=no_totals)
 
 
 def plan_tabulation(
-    plan: Plan, domain: Path | None, *, crossing: CrossedDomain | None = None
+    plan: Plan,
+    domain: Path | None,
+    *,
+    crossing: CrossedDomain | None = None,
+    no_totals: bool = False,
+    reading: Reading = PLAIN,
 ) -> Tabulation:
     """How the records of a plan are counted."""
     return make_tabulation(
@@ -157,5 +181,7 @@ def plan_tabulation(
         person=plan.person,
         rows=plan.rows,
         outside=plan.outside,
+        no_totals=no_totals,
+        reading=reading,
         crossing=crossing,
     )

@@ -55,6 +55,7 @@ class Calls:
             )
         self._url, self._key = url.rstrip("/"), key
         self._timeout, self._patience = timeout, patience
+        self._answered = False
         self._opener = urllib.request.build_opener(_Here)
 
     def get(self, path: str) -> Any:
@@ -88,13 +89,22 @@ class Calls:
             try:
                 with self._opener.open(request, timeout=self._timeout) as response:
                     content: bytes = response.read()
-                    return content
+                self._answered = True
+                return content
             except urllib.error.HTTPError as problem:
+                self._answered = True
                 refusal = _refusal(problem)
                 if refusal.status not in AGAIN or time.monotonic() + refusal.pause > end:
                     raise refusal from None
                 rest = max(pause, refusal.pause)
             except (OSError, HTTPException) as problem:
+                first = pause == FIRST_PAUSE
+                if first and not self._answered and _is_refused(problem):
+                    raise UnreachableError(
+                        f"nothing answers at {self._url} (connection refused). To fix, check the "
+                        "address and its port, and that the server runs. Nothing was sent.",
+                        key=key,
+                    ) from None
                 if time.monotonic() + pause > end:
                     raise UnreachableError(self._silence(problem, key), key=key) from None
                 rest = pause
@@ -110,6 +120,11 @@ class Calls:
             f"{text} Whether the question was charged is not known. To fix, submit the same "
             f"question again with key={key!r}: it is charged once at most."
         )
+
+
+def _is_refused(problem: Exception) -> bool:
+    """Whether nobody listens: a server that has answered before may only be starting anew."""
+    return isinstance(getattr(problem, "reason", problem), ConnectionRefusedError)
 
 
 def _refusal(problem: urllib.error.HTTPError) -> "RefusedError":

@@ -13,13 +13,14 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.node_pairs import MOST_PAIRS, joint_law
-from countwise.inference.sibling_sums import NOTHING, Sum, step_laws
+from countwise.inference.sibling_sums import NOTHING, SMALL, Sum, step_laws
 from countwise.inference.statements import Linear
 from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 
 MOST_PIECES = 3e5  # children times steps, each taken by itself in Python
 MOST_VALUES = 2e7  # values of a sum of multiples: 160 MB
+LEAST_MEETING = 1e-6  # of the laws' masses: where they meet less, tails that were cut may matter
 
 
 def linear_law(solved: Solved, linear: Linear) -> tuple[Law, int] | None:
@@ -106,7 +107,10 @@ def _group_law(
     if sum(abs(c) * span for c, span in zip(different, spans, strict=True)) > MOST_VALUES:
         return None
     laws = step_laws(steps, children, [*groups, rest])
-    return _added(laws, different, coupling, steps.unpacked)
+    least, total, most = _added(laws, different, coupling, steps.unpacked)
+    whole = all(int(children.sizes[group].sum()) <= SMALL for group in (*groups, rest))
+    met = total.any() and (whole or total.sum() >= LEAST_MEETING * most)
+    return (least, total / total.sum()) if met else None
 
 
 def _added(
@@ -114,8 +118,8 @@ def _added(
     multiples: list[int],
     coupling: tuple[int, FloatArray],
     unpacked: Callable[[IntArray], IntArray],
-) -> tuple[int, FloatArray]:
-    """Σ over steps of the law of Σ multiple·sum, scaled to one."""
+) -> tuple[int, FloatArray, float]:
+    """Σ over steps of the law of Σ multiple·sum, and the most that its mass could have been."""
     logs = np.array([sum(law[2] for law in step) for step in laws])
     ends = []
     for number, c in enumerate(multiples):
@@ -124,13 +128,14 @@ def _added(
         low, high = unpacked(np.array([low, high])).tolist()
         ends.append((min(c * low, c * high), max(c * low, c * high)))
     least, most = sum(e[0] for e in ends), sum(e[1] for e in ends)
-    total = np.zeros(most - least + 1)
+    total, bound = np.zeros(most - least + 1), 0.0
     for log, step in zip(logs, laws, strict=True):
         share = np.exp(log - logs.max())
+        bound += share * float(np.prod([law[1].sum() for law in step])) * coupling[1].max()
         if share > 0.0:
             place, mass = _pairs(step, multiples, coupling, unpacked)
             total += np.bincount((place - least).ravel(), mass.ravel(), len(total)) * share
-    return least, total / total.sum()
+    return least, total, bound
 
 
 def _pairs(

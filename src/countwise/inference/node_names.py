@@ -29,6 +29,12 @@ def find(hierarchy: Hierarchy, name: str) -> tuple[int, int]:
             f"{len(found)} nodes are called {name!r}. To fix, give a path: {', '.join(paths)}."
         )
     known = [label for labels in hierarchy.labels for label in labels[:5000]]
+    spaced = [label for label in known if label.startswith(f"{name} ")][:3]
+    if spaced:
+        quoted = " or ".join(f'"{label}"' for label in spaced)
+        raise InputError(
+            f"there is no node {name!r}. To fix, put a label with spaces in quotes: {quoted}."
+        )
     near = get_close_matches(name.rsplit("/", maxsplit=1)[-1], known, n=3)
     hint = f" Did you mean {', '.join(near)}?" if near else ""
     raise InputError(f"there is no node {name!r}; a node is a path such as North/A.{hint}")

@@ -131,7 +131,7 @@ class BlockVariances:
         for chosen in product(*self.blocks):
             size = prod(len(block.gains[0]) for block in chosen)
             matrices = np.zeros((len(self.crossing.variable.sizes), size, size))
-            matrices[-1] += np.eye(size) * NEXT_TO * min(self._precisions.values())
+            matrices[-1] += np.eye(size) * NEXT_TO * min(self._precisions.values(), default=1.0)
             for margin, precision in self._precisions.items():
                 level, levels = self.crossing.split(margin)
                 gains = [block.gains[b] for block, b in zip(chosen, levels, strict=True)]
@@ -171,7 +171,8 @@ def _kronecker(matrices: Sequence[FloatArray]) -> FloatArray:
     """The Kronecker product of matrices, one for each axis."""
     found: FloatArray = np.ones((1, 1))
     for each in matrices:
-        found = np.asarray(np.kron(found, each), dtype=np.float64)
+        rows, columns = len(found) * len(each), found.shape[1] * each.shape[1]
+        found = (found[:, None, :, None] * each[None, :, None, :]).reshape(rows, columns)
     return found
 
 

@@ -7,6 +7,7 @@ For an estimate F(y) and the unbiased least squares L(y) with variance V, of a m
 whatever x is: for Gaussian noise (Stein 1981), and for double geometric noise with the slope of F
 taken where y_i has one more, independent noise of the same law. The sum is found from one nudge e
 of all y_i at a time, E e_i e_j = σ_i²·SHARE² for i = j and else 0.
+docs/explain/crossed-whole-cells.md, section 3.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +25,8 @@ Estimator = Callable[[Reconstruction], FloatArray]
 
 SHARE = 0.3  # of the noise's deviation: a nudge small enough for a slope
 SURE = 0.999  # of the difference at one margin
-MOVED = 0.5  # of the counts have a second noise at a time, so that the others are as they were
+MOVED = 0.1  # of the counts have a second noise at a time, so that the others are as they were
+TIMES = 3  # so many such nudges
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,21 +49,22 @@ def compared(
 
     Margins whose variance is not finite are left out.
     """
-    base, moved, scale = _displaced(seen, rng)
-    both = first, second
+    both, workload = (first, second), seen.workload
     tables = [each(seen) for each in both]
-    slopes = [each(moved) - each(base) for each in both]
-    linear = (moved.estimates.cells - base.estimates.cells) * scale
-    found, workload = {}, seen.workload
+    memoryless = any(each.law.memoryless for each in seen.measurements)
+    nudges = [_nudged(seen, both, rng) for _ in range(TIMES if memoryless else 1)]
+    found = {}
     for margin in [*seen.margins, workload.finest]:
         variance = seen.mean_variance(margin)
         if np.isfinite(variance):
-            centre, noise = (workload.sums(x, margin) for x in (seen.estimates.cells, linear))
+            centre = workload.sums(seen.estimates.cells, margin)
             errors = [
-                ((workload.sums(table, margin) - centre) ** 2 / variance - 1.0)
-                + 2.0 * workload.sums(slope, margin) * noise / variance
-                for table, slope in zip(tables, slopes, strict=True)
+                (workload.sums(table, margin) - centre) ** 2 / variance - 1.0 for table in tables
             ]
+            for linear, slopes in nudges:
+                noise = workload.sums(linear, margin) * (2.0 / variance / len(nudges))
+                for i, slope in enumerate(slopes):
+                    errors[i] += workload.sums(slope, margin) * noise
             found[margin] = _comparison(*errors)
     return found
 
@@ -74,14 +77,15 @@ def _comparison(first: FloatArray, second: FloatArray) -> Comparison:
     return Comparison(first=float(first.mean()), excess=float(gaps.mean()), within=float(within))
 
 
-def _displaced(
-    seen: Reconstruction, rng: np.random.Generator
-) -> tuple[Reconstruction, Reconstruction, float]:
-    """Where slopes start, the same a nudge on, and what turns their product into a covariance."""
+def _nudged(
+    seen: Reconstruction, both: Sequence[Estimator], rng: np.random.Generator
+) -> tuple[FloatArray, list[FloatArray]]:
+    """How least squares moves in a nudge, scaled to its variance, and how the two tables do."""
     memoryless = any(each.law.memoryless for each in seen.measurements)
+    share = MOVED if memoryless else 1.0
     starts, ends = list[Measurement](), list[Measurement]()
     for each in seen.measurements:
-        chosen = rng.random(each.noisy.shape) < (MOVED if memoryless else 1.0)
+        chosen = rng.random(each.noisy.shape) < share
         if each.exact is not None:
             chosen &= ~each.exact
         start = each
@@ -91,8 +95,9 @@ def _displaced(
         starts.append(start)
         ends.append(_added(start, _nudge(each.law.variance, chosen.shape, rng), chosen))
     base = replace(seen, measurements=starts) if memoryless else seen
-    scale = 1.0 / (SHARE**2 * (MOVED if memoryless else 1.0))
-    return base, replace(seen, measurements=ends), scale
+    moved = replace(seen, measurements=ends)
+    linear = (moved.estimates.cells - base.estimates.cells) / (SHARE**2 * share)
+    return linear, [each(moved) - each(base) for each in both]
 
 
 def _nudge(variance: float, shape: Sequence[int], rng: np.random.Generator) -> IntArray:

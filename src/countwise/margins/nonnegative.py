@@ -3,6 +3,7 @@
 Clipping small cells adds people, and the sums above pay. So every margin is fitted by itself, from
 coarse to fine, near its own least-squares counts; the coarser margins it covers, already fitted,
 are near constraints. Last come the cells, held to all of them.
+docs/explain/crossed-whole-cells.md, section 1.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ LEAST_MEAN = 1e-6  # of a cell that nobody is in, under a law without 0
 LEAST_VARIANCE = 1e-4  # of counts that carry no noise
 
 
-class Estimates(Protocol):
+class SignedEstimates(Protocol):
     """Signed counts of any margin and their variances, by least squares."""
 
     def margin(self, margin: Margin) -> FloatArray:
@@ -49,7 +50,7 @@ class Target:
         return Target(margin=self.margin, counts=self.counts, variances=factor * self.variances)
 
 
-def target_of(workload: Workload, estimates: Estimates, margin: Margin) -> Target:
+def target_of(workload: Workload, estimates: SignedEstimates, margin: Margin) -> Target:
     """The least-squares counts of a margin; what nothing measured may be wrong by its own size."""
     shape = workload.shape_of(margin)
     counts = np.broadcast_to(np.asarray(estimates.margin(margin), dtype=np.float64), shape)
@@ -100,7 +101,7 @@ def held_to(
 
 
 def fitted_margins(
-    workload: Workload, estimates: Estimates, margins: Sequence[Margin], known: Certainties
+    workload: Workload, estimates: SignedEstimates, margins: Sequence[Margin], known: Certainties
 ) -> list[Target]:
     """Non-negative counts of margins, from coarse to fine, each beside its variance.
 

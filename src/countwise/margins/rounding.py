@@ -14,9 +14,10 @@ from countwise.margins.matching import matched
 from countwise.tables.variable import Variable
 from countwise.tables.workload import Margin, Workload
 
-MOST_SWEEPS = 30
+MOST_SWEEPS = 60
+MOST_PLACES = 500_000_000  # nodes of cells that are held, two gigabytes
 MOST_VISITS = 6_000_000  # of cells, all sweeps together; at least two sweeps
-FEW_MOVES = 1e-3  # of the cells: a sweep that makes no more is the last
+FEW_MOVES = 1e-4  # of the cells: a sweep that makes no more is the last
 LEAST_GAIN = 1e-3  # of the smallest weight: moves that gain less are not worth their time
 CERTAIN = 1e6  # times the largest weight: no move gives an exact count away
 WIDER = 0.25  # of the sweeps look for partners one level further up
@@ -73,7 +74,7 @@ def rounded_along(values: FloatArray, offset: float) -> IntArray:
 def _sums(
     workload: Workload, values: FloatArray, variances: Mapping[Margin, float], known: Certainties
 ) -> _Sums:
-    margins = list(dict.fromkeys([*variances, *known.sums]))
+    margins = _minded(workload, variances, known)
     targets = [workload.sums(values, each).reshape(-1) for each in margins]
     sizes = np.array([workload.size(each) for each in margins])
     inverse = sizes * np.array([variances.get(each, np.inf) for each in margins])
@@ -89,6 +90,18 @@ def _sums(
         targets=np.concatenate(targets),
         weights=np.concatenate(weights),
     )
+
+
+def _minded(
+    workload: Workload, variances: Mapping[Margin, float], known: Certainties
+) -> list[Margin]:
+    """The margins that rounding minds: all, or, where memory ends, those of fewest counts.
+
+    The cells and the margins with exact counts are always among them.
+    """
+    needed = [workload.finest, *(each for each in known.sums if each != workload.finest)]
+    others = sorted(set(variances) - set(needed), key=lambda each: (workload.size(each), each))
+    return [*needed, *others[: max(MOST_PLACES // workload.cells - len(needed), 0)]]
 
 
 def _meets(workload: Workload, cells: IntArray, known: Certainties) -> bool:

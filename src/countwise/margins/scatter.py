@@ -3,7 +3,7 @@
 The natural expectation of a cell, given the margins, is that of raking (maximum entropy). How far
 cells scatter about it is learned from their noisy counts, by class of expectation, with the exact
 law of the noise. A prior only says how sums are divided: the shrunken cells are tilted until their
-sums meet the margins again.
+sums meet the margins again. docs/explain/crossed-whole-cells.md, section 3.
 """
 
 from collections.abc import Sequence
@@ -68,6 +68,11 @@ def learned_shapes(
     return shapes.reshape(means.shape)
 
 
+def reach(law: IntegerLaw) -> int:
+    """The noise beyond which all is negligible."""
+    return max(law.margin(1.0 - NEGLIGIBLE), 1)
+
+
 def _probabilities(law: IntegerLaw) -> FloatArray:
     """Those of noise 0, 1, … down to where they are negligible."""
-    return law.pmf(np.arange(max(law.margin(1.0 - NEGLIGIBLE), 1) + 1))
+    return law.pmf(np.arange(reach(law) + 1))

@@ -1,7 +1,8 @@
 """Which margins are measured, where the loss is ε and every further one makes all noisier.
 
 What a share of ε buys grows as its square, so the best designs measure few margins and there are
-many that no small change improves. From several starts, margins are added, left out and exchanged.
+many that no small change improves. From several starts, margins are added, left out, exchanged and
+split.
 docs/explain/crossed-least-squares.md, section 5.
 """
 
@@ -41,7 +42,7 @@ def _improved(spending: Spending, shares: FloatArray, score: float) -> tuple[Flo
 def _step(spending: Spending, shares: FloatArray, score: float) -> tuple[FloatArray, float] | None:
     """The first kind of change that improves, None where none does."""
     shares = np.where(shares < 1e-4, 0.0, shares)
-    for changes in (_without, _with, _exchanged):
+    for changes in (_without, _with, _exchanged, _split):
         rows = np.array(list(changes(spending, shares)))
         if not len(rows):
             continue
@@ -77,4 +78,17 @@ def _exchanged(spending: Spending, shares: FloatArray) -> Iterator[FloatArray]:
         for j in np.flatnonzero((shares == 0) & (spending.reach > 0)):
             other = shares.copy()
             other[[i, j]] = 0, shares[i]
+            yield other
+
+
+def _split(spending: Spending, shares: FloatArray) -> Iterator[FloatArray]:
+    """One margin in pieces: those that are coarser by a level of one variable."""
+    levels = np.array([each.levels for each in spending.mean.measured])
+    for i in np.flatnonzero(shares):
+        lower = levels[i] - levels
+        pieces = (lower.min(axis=1) == 0) & (lower.sum(axis=1) == 1) & (spending.reach > 0)
+        if pieces.any():
+            other = shares.copy()
+            other[i] = 0
+            other[pieces] += shares[i] / pieces.sum()
             yield other

@@ -114,6 +114,9 @@ class _Problem:
             if not any(each.covers(margin) for each in self.reach):
                 name = self.workload.name(margin)
                 raise PlanError(f"table {name} is a sum of no table that may be measured.")
+        least, total = min(self.weights.values(), default=0), sum(self.weights.values())
+        if least < 0 or not total > 0:
+            raise PlanError("weights of tables must be 0 or more, and not all of them 0.")
 
     @cached_property
     def measurable(self) -> tuple[Margin, ...]:
@@ -225,6 +228,12 @@ class _Problem:
 
     def least(self, within: Mapping[Margin, float]) -> Design:
         """The least loss that meets the targets; see `targets`."""
+        for margin, width in within.items():
+            name = self.workload.name(margin)
+            if margin not in self.weights:
+                raise PlanError(f"table {name} has a target and is not published.")
+            if not width > 0:
+                raise PlanError(f"the target of table {name} must be positive, got {width:g}.")
         limits = np.array([(within.get(q, np.inf) / NORMAL) ** 2 for q in self.wanted])
         if not np.isfinite(limits).any():
             raise PlanError("no table with noise has a target. To fix, state one.")

@@ -2,7 +2,8 @@
 
 Least squares first, its margins made non-negative from coarse to fine, then the cells, then whole
 numbers by descent over all margins. Where learning from the noisy cells promises more at every
-margin, `auto` takes its table in place of that of least squares.
+margin, `auto` takes its table in place of that of least squares. The derivation:
+docs/explain/crossed-whole-cells.md.
 """
 
 from collections.abc import Sequence
@@ -17,11 +18,13 @@ from countwise.margins.measurement import Measurement
 from countwise.margins.nonnegative import target_of
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.rounding import rounded
+from countwise.margins.scatter import reach
 from countwise.tables.workload import Margin, Workload
 
 Method = Literal["least-squares", "auto"]
 
 MOST_CELLS = 2_000_000  # more are not learned from: several fits of them would take too long
+MOST_TERMS = 3 * 10**7  # cells times the reach of their noise: a second for each look at them
 NO_WORSE = 0.01  # of a margin's variance: what two tables may differ by and count as equal
 CELLS = 3.0  # times the weight of a margin: near cells cost margins little, which have many moves
 NEAR_ZERO = 0.01  # of the variance: error of a count that is 0 as far as the fit can tell
@@ -64,10 +67,9 @@ def whole_cells(
 def _shrunken(seen: Reconstruction, rng: np.random.Generator) -> tuple[FloatArray | None, str]:
     """The table that learned from its cells where it is expected to be better, and why in words."""
     workload, own = seen.workload, seen.own
-    if workload.cells > MOST_CELLS:
-        return None, f"{workload.cells:,} cells would take too long to learn from"
-    if own is not None and not own.law.variance:
-        return None, "the cells carry no noise"
+    hindered = _hindered(seen)
+    if hindered:
+        return None, hindered
     shapes = seen.learned_shapes(rng)
     errors = compared(seen, lambda each: each.squares, lambda each: each.shrunken(shapes), rng)
     worse = {m: each.excess for m, each in errors.items() if each.excess > NO_WORSE + each.within}
@@ -88,6 +90,18 @@ def _shrunken(seen: Reconstruction, rng: np.random.Generator) -> tuple[FloatArra
         "cells scatter about what the margins imply by a law learned from them: expected squared "
         f"error {ratio:.0%} of that of least squares, and of no table shown to be higher"
     )
+
+
+def _hindered(seen: Reconstruction) -> str:
+    """Why nothing can be learned from the cells; empty where it can."""
+    cells, own = seen.workload.cells, seen.own
+    if cells > MOST_CELLS:
+        return f"{cells:,} cells would take too long to learn from"
+    if own is not None and not own.law.variance:
+        return "the cells carry no noise"
+    if own is not None and cells * reach(own.law) > MOST_TERMS:
+        return "the noise of the cells is so wide that learning from them would take too long"
+    return ""
 
 
 def _error(seen: Reconstruction, table: FloatArray, margin: Margin) -> float:

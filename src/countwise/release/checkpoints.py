@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from countwise.errors import InputError
-from countwise.release.folder import RUN, claimed, emptied
+from countwise.release.folder import RUN, claimed, discard, emptied
 from countwise.tables.hierarchy import Hierarchy
 
 DRAWN = "drawn"
@@ -129,12 +129,17 @@ def opened(
     with claimed(output) as folder:
         staging = Staging(folder=folder)
         kept = {} if fresh else _kept(staging, identity=identity, purpose=purpose)
-        if "identity" not in kept:
-            emptied(folder)
-            known = {"identity": identity, "purpose": purpose, "lasting": lasting}
-            _write_own(folder / RUN, settings() | kept | known)
-        _clean(folder)
-        yield staging
+        try:
+            if "identity" not in kept:
+                emptied(folder)
+                known = {"identity": identity, "purpose": purpose, "lasting": lasting}
+                _write_own(folder / RUN, settings() | kept | known)
+            _clean(folder)
+            yield staging
+        except BaseException:
+            if not (lasting or purpose):
+                discard(folder)
+            raise
 
 
 def _kept(staging: Staging, *, identity: str, purpose: str) -> dict[str, Any]:

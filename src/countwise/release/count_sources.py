@@ -74,7 +74,13 @@ class _Check:
 
 
 def table_source(
-    table: Path, *, by: tuple[str, ...], count: str, domain: Path | None, most: int = PIECE
+    table: Path,
+    *,
+    by: tuple[str, ...],
+    count: str,
+    domain: Path | None,
+    most: int = PIECE,
+    no_totals: bool = False,
 ) -> CountSource | None:
     """A table of cells, one row each, in pieces; None where it is small enough for memory.
 
@@ -85,7 +91,7 @@ def table_source(
     if domain is None:
         cut = cut_file(table, by=by, most=most)
     elif domain.suffix.lower() == ".toml":
-        product = read_domain_file(domain, by=by)
+        product = read_domain_file(domain, by=by, no_totals=no_totals)
         cut = (
             None
             if any(each.inner is not None for each in product.factors)
@@ -96,9 +102,11 @@ def table_source(
     if cut is None:
         return None
     identity = " ".join(identity_of_file(path) for path in (table, domain) if path is not None)
-    pieces: Pieces = TablePieces(path=table, count=count, cut=cut)
+    pieces: Pieces = TablePieces(path=table, count=count, cut=cut, no_totals=no_totals)
     if domain is not None:
-        pieces = DomainPieces(path=table, count=count, domain=domain, product=product, cut=cut)
+        pieces = DomainPieces(
+            path=table, count=count, domain=domain, product=product, cut=cut, no_totals=no_totals
+        )
     sizes = partial(_sizes, pieces) if product is None else partial(_product_sizes, product)
     return CountSource(
         identity=f"{identity} {count}",

@@ -33,6 +33,7 @@ from countwise.release.wanted import known_counts
 from countwise.tables.crossed_invariants import named_counts
 from countwise.tables.crosstab import TOTAL, crosstab
 from countwise.tables.notation import Names, margin_of
+from countwise.tables.order import as_published
 from countwise.tables.variable import Variable, make_variable
 from countwise.tables.workload import Margin, Workload, stacked_margins, tree_of
 
@@ -233,7 +234,7 @@ def _read_variables(names: Names, table: pl.DataFrame) -> Iterator[Variable]:
     """The variables, from the rows of tables that have their finest levels."""
     for name, levels in names.items():
         rows = table.filter(pl.col(levels[-1]).is_not_null())
-        yield make_variable(name, rows.select(pl.col(levels).cast(pl.String)).unique())[0]
+        yield make_variable(name, as_published(rows.select(levels).unique()))[0]
 
 
 def _read_measurements(

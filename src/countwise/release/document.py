@@ -26,6 +26,7 @@ from countwise.release.publication import Publication, checksum, noise_facts
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
 from countwise.tables.measurements import Measurements
+from countwise.tables.order import as_published
 
 ALWAYS = ("privacy", "adjustment", "plan", "checksums")
 CONTENTS = {1: ("by", "levels", *ALWAYS), 2: ("variables", "margins", "measured", *ALWAYS)}
@@ -154,8 +155,8 @@ def read_release(folder: str | Path) -> Release:
     by = manifest["by"]
     table = pl.read_parquet(folder / "counts.parquet", glob=False)
     measured = pl.read_parquet(folder / "measurements.parquet", glob=False)
-    cells = table.filter(pl.col("level") == by[-1]).select(pl.col(by).cast(pl.String))
-    hierarchy, _ = build(cells)
+    cells = table.filter(pl.col("level") == by[-1]).select(by)
+    hierarchy, _ = build(as_published(cells))
     counts = split_levels(hierarchy, table["count"])
     check_counts(hierarchy, counts, error=ReleaseError)
     plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
@@ -231,7 +232,11 @@ def read_any_manifest(folder: Path) -> dict[str, Any]:
     """What a release says about itself."""
     path = folder / "release.json"
     if folder.is_file():
-        raise ReleaseError(f"{folder} is a file; a release is a folder with a release.json in it.")
+        inside = folder.parent if (folder.parent / "release.json").is_file() else None
+        fix = f" To fix, give the folder {inside}." if inside else ""
+        raise ReleaseError(
+            f"{folder} is a file; a release is a folder with a release.json in it.{fix}"
+        )
     if not path.is_file():
         raise ReleaseError(f"{folder} is not a release: it has no release.json.")
     try:

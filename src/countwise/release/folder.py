@@ -43,7 +43,7 @@ def place(output: Path) -> Path:
 def claimed(output: Path) -> Iterator[Path]:
     """The unfinished folder of an output, with what is left in it, for this process alone.
 
-    It stays until `discard` removes it.
+    It stays until `discard` removes it, unless nothing was put in it.
     """
     folder = place(output.absolute())
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -51,6 +51,8 @@ def claimed(output: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        if folder.is_dir() and [path.name for path in folder.iterdir()] == [LOCK]:
+            discard(folder)
         os.close(lock)
 
 

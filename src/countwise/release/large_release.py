@@ -17,6 +17,7 @@ from countwise.release.publication import checksum
 from countwise.tables.cut import PIECE, Cut, cut_of
 from countwise.tables.domain import CELLS
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.order import as_published
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,7 +56,7 @@ class LargeRelease:
         last = len(self.by)
         start, stop = self._range(last, i)
         labels = _rows(self.folder, "counts.parquet", sum(self.sizes[:last]) + start, stop - start)
-        cells = labels.select(pl.col(list(self.by)).cast(pl.String)).collect()
+        cells = as_published(labels.select(list(self.by)).collect())
         levels = range(self.cut.depth, last + 1)
         return PublishedPiece(
             hierarchy=build(cells)[0],
@@ -103,7 +104,7 @@ def read_large_release(folder: str | Path, *, most: int = PIECE) -> LargeRelease
             break
     outer = list(by[:depth])
     nodes = _rows(folder, "counts.parquet", sum(sizes[:depth]), sizes[depth])
-    cut = cut_of(by, nodes.select(pl.col(outer).cast(pl.String)).collect(), cells, most)
+    cut = cut_of(by, as_published(nodes.select(outer).collect()), cells, most)
     inner = [*(_below(folder, by, sizes, depth, d) for d in range(depth + 1, len(by))), cells]
     ends = [np.concatenate([[0], np.cumsum(each)])[cut.bounds] for each in inner]
     laws = tuple(each.law for each in budget)
@@ -116,5 +117,6 @@ def _below(
     """For each node at a depth, how many nodes of a level are below it; rows are in order."""
     rows = _rows(folder, "counts.parquet", sum(sizes[:level]), sizes[level])
     outer = list(by[:depth])
-    counted = rows.group_by(pl.col(outer).cast(pl.String)).agg(pl.len().cast(pl.Int64).alias(CELLS))
-    return counted.sort(outer).collect(engine="streaming")[CELLS].to_numpy().copy()
+    groups = rows.group_by(pl.col(outer).cast(pl.String), maintain_order=True)
+    counted = groups.agg(pl.len().cast(pl.Int64).alias(CELLS))
+    return counted.collect(engine="streaming")[CELLS].to_numpy().copy()

@@ -75,7 +75,7 @@ def in_memory(output: Path, payment: Payment, *, fresh: bool) -> Iterator[Stagin
             with paid(staging, payment):
                 yield staging
         except BaseException:
-            if staging.drawn or not payment.purpose:
+            if staging.drawn:
                 discard(staging.folder)
             raise
         discard(staging.folder)

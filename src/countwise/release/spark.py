@@ -108,7 +108,7 @@ def spark_record_source(
         work: TaskContext, each: StageRunner, key: str, drawing: Callable[[], None]
     ) -> list[bytes]:
         spark = session(engine)
-        with engines.opened(records, engine=engine) as source, quiet():
+        with engines.opened(records, engine=engine, reading=tabulation.reading) as source, quiet():
             query = grouped(source, tabulation, key=key)
             counted = spark.sql(str(query.compile()))
             marks = spark.range(len(cut)).selectExpr("id piece", "-1L number", "0L rows")

@@ -17,7 +17,8 @@ from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.domain import Domain, factor_of
 from countwise.tables.domainfile import read_domain_file
-from countwise.tables.files import TableFile, load
+from countwise.tables.files import TableFile, load, without_blank
+from countwise.tables.hierarchy import build
 from countwise.tables.notation import Names, check_names, read_variables
 from countwise.tables.rowchecks import refuse_bad_labels
 from countwise.tables.variable import Variable
@@ -80,24 +81,30 @@ class CrossedDomain:
         return np.ascontiguousarray(cells).reshape(-1)
 
 
-def read_crossed_domain(path: str | Path, names: Names) -> CrossedDomain:
+def read_crossed_domain(
+    path: str | Path, names: Names, *, no_totals: bool = False
+) -> CrossedDomain:
     """The crossing of a domain in TOML, or of a list of cells with a row each."""
     by = tuple(level for levels in names.values() for level in levels)
     if Path(path).suffix.lower() == ".toml":
-        return CrossedDomain(domain=read_domain_file(path, by=by), names=names)
-    source = load(Path(path), by, [])
+        return CrossedDomain(domain=read_domain_file(path, by=by, no_totals=no_totals), names=names)
+    source = without_blank(load(Path(path), by, []))
     refuse_bad_labels(source, by)
-    return listed_domain(source, names)
+    return listed_domain(source, names, public=True)
 
 
-def listed_domain(source: TableFile, names: Names) -> CrossedDomain:
-    """The crossing of all categories that the rows of a table have, variable by variable."""
-    factors = tuple(
-        factor_of(source.frame.select(levels).unique(maintain_order=True))
-        for levels in names.values()
-    )
+def listed_domain(source: TableFile, names: Names, *, public: bool = False) -> CrossedDomain:
+    """The crossing of all categories that the rows of a table have, variable by variable.
+
+    They come as a `public` list has them; the order of a confidential table leaves no trace.
+    """
+    factors = []
+    for levels in names.values():
+        cells = source.ordered(levels).unique(maintain_order=True)
+        rows = cells.cast(pl.String)
+        factors.append(factor_of(rows if public else rows[build(cells)[1]]))
     by = tuple(level for levels in names.values() for level in levels)
-    return CrossedDomain(domain=Domain(by=by, factors=factors), names=names)
+    return CrossedDomain(domain=Domain(by=by, factors=tuple(factors)), names=names)
 
 
 def places_in(workload: Workload, rows: pl.DataFrame) -> pl.Series:

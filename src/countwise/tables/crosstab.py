@@ -1,17 +1,22 @@
 """Wide cross-tables: the last level's categories are columns, the levels above are rows."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.files import TableFile, column_names, load
+from countwise.tables.dialect import PLAIN, Reading
+from countwise.tables.files import TableFile, column_names, load, name_of, without_blank
+from countwise.tables.frames import Table
 from countwise.tables.hierarchy import Hierarchy
 
 TOTAL = "Total"
+NAMELESS = re.compile(r"_duplicated_\d+")
+"""What the parser calls further columns without a name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,30 +35,60 @@ class CrossSource(TableFile):
             f"{super().place_in_file(row % self.height)}, column {self.columns[row // self.height]}"
         )
 
+    def subject(self, column: str) -> str:  # noqa: ARG002
+        """No column of the file has the name of the count."""
+        return "the count"
 
-def load_crosstab(path: Path, by: Sequence[str], count: str) -> TableFile:
+
+def load_crosstab(
+    table: Table, by: Sequence[str], count: str, reading: Reading = PLAIN
+) -> CrossSource:
     """A cross-table in a file: columns that are no level are categories of the last level."""
     *outer, last = by
-    names = column_names(path)
+    names = column_names(table, reading, outer)
     categories = tuple(name for name in names if name not in outer)
     if last in categories:
         raise TableError(
-            f"{path}: the table has a column {last!r}, so it is not wide: a wide table has one "
-            f"column for each label of {last!r}. To fix, use --layout long."
+            f"{name_of(table)}: the table has a column {last!r}, so it is not wide: a wide table "
+            f"has one column for each label of {last!r}. To fix, use --layout long."
         )
     if not categories:
-        raise TableError(f"{path}: no columns but {', '.join(outer)}; it needs one a category.")
-    source = load(path, outer, categories)
+        raise TableError(
+            f"{name_of(table)}: no columns but {', '.join(outer)}; it needs one a category."
+        )
+    source = load(table, outer, categories, reading=reading)
+    height = sum(each.height for each in source.parts) or len(source.frame)
+    source = without_blank(source)
+    categories = _named(source, categories, names)
     frame = source.frame.unpivot(
         on=list(categories), index=outer, variable_name=last, value_name=count
     )
+    places = np.arange(len(source.frame)) if source.rows is None else source.rows
+    shift = np.arange(len(categories))[:, np.newaxis] * height
     return CrossSource(
-        path=path,
+        path=source.path,
         frame=frame,
         first_row=source.first_row,
-        height=len(source.frame),
+        rows=(places + shift).ravel(),
+        parts=source.parts,
+        thousands=source.thousands,
+        height=height,
         columns=tuple(names.index(name) + 1 for name in categories),
     )
+
+
+def _named(source: TableFile, categories: tuple[str, ...], names: list[str]) -> tuple[str, ...]:
+    """The categories without empty columns that have no name, which spreadsheets leave."""
+    named = []
+    for name in categories:
+        if name.strip() and not NAMELESS.fullmatch(name):
+            named.append(name)
+        elif source.frame[name].cast(pl.String).str.strip_chars().fill_null("").ne("").any():
+            raise TableError(
+                f"{source.path}: column {names.index(name) + 1} has counts and no name in the "
+                "line of the header. To fix, name it, or empty it."
+            )
+    return tuple(named)
 
 
 def crosstab(hierarchy: Hierarchy, cells: IntArray, *, total: str = TOTAL) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from countwise.tables.domain import CELLS, Domain
 from countwise.tables.file_faults import parsing
 from countwise.tables.files import ROW, Rows, load, scan
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.order import as_published
 from countwise.tables.rowchecks import refuse_bad_labels
 
 PIECE = 2_000_000
@@ -45,7 +46,7 @@ class Cut:
     @cached_property
     def top(self) -> Hierarchy:
         """The tree above the cut, whose last level has the nodes that were cut off."""
-        return build(self.paths)[0]
+        return build(as_published(self.paths))[0]
 
     @property
     def total(self) -> int:

@@ -16,6 +16,7 @@ from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.binning import Bins
 from countwise.tables.hierarchy import Hierarchy, build
+from countwise.tables.order import as_listed, as_published
 
 MOST_CELLS = 10**10
 PLACE = "countwise place"
@@ -92,10 +93,9 @@ class Domain:
         for factor, places in zip(
             self.factors, np.unravel_index(np.arange(self.size), self.shape), strict=True
         ):
+            listed = as_listed(factor.cells)
             for name in factor.columns:
-                labels = factor.cells[name]
-                kind = pl.Enum(labels.unique().sort())
-                columns[name] = labels.cast(kind).gather(places)
+                columns[name] = listed[name].gather(places)
         return build(pl.DataFrame([columns[name] for name in self.by]))
 
     def nodes(self, depth: int) -> pl.DataFrame:
@@ -123,7 +123,7 @@ class Domain:
                 cells = cells.join(listed, on=within, how="inner")
             else:
                 cells = cells.join(listed, how="cross")
-        hierarchy, order = build(cells.select(self.by))
+        hierarchy, order = build(as_published(cells.select(self.by)))
         found = [cells[name].to_numpy()[order].astype(np.int64) for name in places]
         return hierarchy, np.asarray(np.ravel_multi_index(tuple(found), self.shape))
 

@@ -11,30 +11,51 @@ import polars as pl
 from countwise.errors import TableError
 from countwise.tables.binning import make_bins
 from countwise.tables.domain import Domain, Factor, factor_of
-from countwise.tables.files import load
+from countwise.tables.files import load, without_blank
 from countwise.tables.hierarchy import check_level_names, listed
 from countwise.tables.hrc import INDENT, read_hrc
+from countwise.tables.labels import refuse_totals_of_domain
 from countwise.tables.pattern import Pattern, read_pattern
-from countwise.tables.rowchecks import refuse_bad_labels
+from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels
 
 COLUMN_KEYS = ("levels", "edges", "labels", "missing", "other")
 NESTED_KEYS = ("columns", "file", "tree", "hierarchy", "code", "indent", "missing", "other")
 SOURCES = ("file", "tree", "hierarchy")
 
 
-def read_domain_file(path: str | Path, *, by: Sequence[str]) -> Domain:
+def read_domain_file(path: str | Path, *, by: Sequence[str], no_totals: bool = False) -> Domain:
     """The domain of the level columns `by`.
 
     A TOML file declares factors; any other file is one factor, a list of cells with a row each.
+    Labels that name a total are refused unless there are `no_totals`, as the file can say too.
     """
     path, by = Path(path), listed(by)
     check_level_names(by)
     if path.suffix.lower() != ".toml":
-        source = load(path, by, [])
+        source = without_blank(load(path, by, []))
         refuse_bad_labels(source, by)
         _refuse_twins(source.frame, where=str(path))
-        return Domain(by=by, factors=(factor_of(source.frame),))
-    return _Declaration(path=path, data=_read_toml(path), by=by).domain()
+        domain = Domain(by=by, factors=(factor_of(source.frame),))
+    else:
+        data = _read_toml(path)
+        no_totals = no_totals or _is_true(data.get("no_totals", False), where=str(path))
+        domain = _Declaration(path=path, data=data, by=by).domain()
+    _refuse_bad_names(domain, path, no_totals=no_totals)
+    return domain
+
+
+def _refuse_bad_names(domain: Domain, path: Path, *, no_totals: bool) -> None:
+    for factor in domain.factors:
+        labels = {name: factor.cells[name].unique() for name in factor.columns}
+        refuse_alike(path, labels, shown=True)
+        if not no_totals:
+            refuse_totals_of_domain(labels, where=str(path))
+
+
+def _is_true(value: object, *, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise TableError(f"{where}: no_totals must be true or false.")
+    return value
 
 
 def read_zeros(path: str | Path, *, by: Sequence[str]) -> tuple[Pattern, ...]:
@@ -70,7 +91,9 @@ class _Declaration:
 
     def domain(self) -> Domain:
         where = str(self.path)
-        _only(self.data, ("columns", "nested", "missing", "other", "zeros"), where=where)
+        _only(
+            self.data, ("columns", "nested", "missing", "other", "zeros", "no_totals"), where=where
+        )
         factors = [*self._columns(), *self._nested()]
         declared = [name for factor in factors for name in factor.columns]
         for name in self.by:
@@ -122,7 +145,7 @@ class _Declaration:
         if "hierarchy" in entry:
             return self._hierarchy(entry, columns, used, where, special)
         if "file" in entry:
-            source = load(self.path.parent / str(entry["file"]), used, [])
+            source = without_blank(load(self.path.parent / str(entry["file"]), used, []))
             refuse_bad_labels(source, used)
             cells = source.frame
         else:

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from countwise.errors import CountwiseError, TableError
-from countwise.tables.file_faults import missing_column
-from countwise.tables.files import column_names
+from countwise.tables.dialect import PLAIN, UTF8, Reading, find_dialect
+from countwise.tables.file_faults import ARROW, missing_column, parsing
+from countwise.tables.files import column_names, is_text, name_of
+from countwise.tables.files import opened as read
+from countwise.tables.frames import NAME, as_table
 from countwise.tables.scratch import scratch
 from countwise.tables.spark_session import is_spark, quiet, session
+from countwise.tables.statistical import STATISTICAL
+from countwise.tables.workbooks import WORKBOOKS
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -26,7 +31,10 @@ EXTRAS = {"postgres": "countwise[postgres]"}
 READ_FILES = ("duckdb", "pyspark")
 """Engines that read files, and the text of CSV files as numbers."""
 PARQUET = (".parquet", ".pq")
-CSV = (".csv", ".csv.gz")
+CSV = (".csv", ".csv.gz", ".txt", ".tsv")
+READ_WHOLE = (*WORKBOOKS, *STATISTICAL, *ARROW)
+"""What is read here and handed to the engine in memory."""
+VIEW = "countwise_records"
 BATCH = 1_000_000
 OURS = ("builtins", "countwise", "numpy")
 LINE = re.compile(r"Invalid Input Error: CSV Error on Line: (\d+)")
@@ -86,8 +94,10 @@ def _collected(batches: "Iterable[pa.RecordBatch]") -> Iterator[pl.DataFrame]:
 
 
 @contextmanager
-def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[RecordTable]:
-    """The records of a file, or of a table by its name, in an engine by its URL.
+def opened(
+    records: object, *, engine: str = DEFAULT, reading: Reading = PLAIN
+) -> Iterator[RecordTable]:
+    """The records of a file or data frame, or of a table by its name, in an engine by its URL.
 
     What DuckDB can not hold in memory it writes to a folder that only this user can read and
     that is gone at the end, or after a kill at the next start.
@@ -95,8 +105,12 @@ def opened(records: str | Path, *, engine: str = DEFAULT) -> Iterator[RecordTabl
     with scratch() as folder:
         backend = connect(engine, folder=folder)
         try:
-            with engine_faults(str(records)):
-                yield _records(backend, str(records))
+            given = as_table(records)
+            with engine_faults(str(name_of(given))):
+                if isinstance(given, pl.DataFrame):
+                    yield _in_memory(backend, NAME, given, first_row=0)
+                else:
+                    yield _records(backend, str(records), reading)
         finally:
             if backend.name != "pyspark":  # other stages use the session
                 backend.disconnect()
@@ -135,7 +149,14 @@ def connect(url: str, *, folder: str) -> Any:
         ) from None
 
 
-def _records(backend: Any, name: str) -> RecordTable:
+def _records(backend: Any, name: str, reading: Reading) -> RecordTable:
+    path = Path(name)
+    if name.lower().endswith(READ_WHOLE) or (
+        backend.name == "duckdb" and _is_recoded(path, reading)
+    ):
+        with parsing(path, reading):
+            found = read(path, reading)
+            return _in_memory(backend, name, found.lazy.collect(), first_row=found.first_row)
     if name.lower().endswith((*PARQUET, *CSV)):
         if backend.name not in READ_FILES:
             raise TableError(
@@ -146,8 +167,10 @@ def _records(backend: Any, name: str) -> RecordTable:
         if not any(mark in name for mark in "*?") and not Path(name).exists():
             raise TableError(f"{name}: there is no such file.")
         source = literal(name) if Path(name).exists() and backend.name == "duckdb" else name
-        table = backend.read_parquet(source) if parquet else _csv(backend, source)
-        first_row = 1 if parquet else 2
+        if parquet:
+            table, first_row = backend.read_parquet(source), 1
+        else:
+            table, first_row = _csv(backend, source, reading)
         return RecordTable(
             table=table,
             name=name,
@@ -170,28 +193,51 @@ def _table(backend: Any, name: str) -> "ir.Table":
         return backend.table(table, database=schema or None)
     except TableNotFound:
         raise TableError(
-            f"{name}: neither a .parquet or .csv file nor a table of engine {backend.name!r}. To "
-            "fix, check the name, or the database in --engine."
+            f"{name}: neither a file of a kind that is read (.parquet, .csv, .xlsx and others) nor "
+            f"a table of engine {backend.name!r}. To fix, check the name, or the database in "
+            "--engine."
         ) from None
 
 
-def _csv(backend: Any, name: str) -> "ir.Table":
-    """Every column as text, so that codes such as 007 keep their zeros.
+def _is_recoded(path: Path, reading: Reading) -> bool:
+    """Whether a text file is in an encoding that the engine does not read."""
+    return path.is_file() and is_text(path) and find_dialect(path, reading).encoding != UTF8
 
-    Nothing about the file is guessed: a guess can take a row for the header and drop others.
+
+def _in_memory(backend: Any, name: str, frame: pl.DataFrame, *, first_row: int) -> RecordTable:
+    """Columns in memory as a table of the engine."""
+    if backend.name != "duckdb":
+        raise TableError(
+            f"{name}: engine {backend.name!r} does not count tables in memory or files of this "
+            "kind. To fix, save the records as Parquet."
+        )
+    backend.con.register(VIEW, frame.to_arrow())  # Ibis 12 asks DuckDB 2 for words that are gone
+    return RecordTable(
+        table=backend.table(VIEW), name=name, engine=backend.name, first_row=first_row
+    )
+
+
+def _csv(backend: Any, name: str, reading: Reading) -> tuple["ir.Table", int]:
+    """Every column as text, so that codes such as 007 keep their zeros, and its first row.
+
+    Nothing about the rows is guessed: a guess can take a row for the header and drop others.
     """
+    first = Path(min(glob(name), default=name))
+    dialect = find_dialect(first, reading) if first.is_file() else None
+    separator, skip = (",", 0) if dialect is None else (dialect.separator, dialect.skip)
     if backend.name == "pyspark":
-        return backend.read_csv(name, header=True, inferSchema=False)
-    first = min(glob(name), default=name)
-    return backend.read_csv(
+        return backend.read_csv(name, header=True, inferSchema=False, sep=separator), skip + 2
+    table = backend.read_csv(
         name,
-        columns=dict.fromkeys(column_names(Path(first)), "VARCHAR"),
+        columns=dict.fromkeys(column_names(first, reading), "VARCHAR"),
         auto_detect=False,
         header=True,
-        delim=",",
+        delim=separator,
+        skip=skip,
         quote='"',
         escape='"',
     )
+    return table, skip + 2
 
 
 @contextmanager

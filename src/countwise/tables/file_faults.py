@@ -6,25 +6,32 @@ never passed on: the kind of fault is, and the row where it can be found again w
 
 import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
 from countwise.errors import TableError
+from countwise.tables.dialect import PLAIN, UTF8, Reading, decoded, find_dialect
 
 PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+BINARY = dict.fromkeys(PARQUET, "Parquet") | dict.fromkeys(ARROW, "Arrow")
+NOT_UTF8 = ("\0", "\ufffd")
+"""What stands in the names of columns where the parser took bytes for UTF-8 that are not."""
 PARSER_FAULTS = (pl.exceptions.PolarsError, pl.exceptions.PanicException, UnicodeDecodeError)
 
 
 @contextmanager
-def parsing(path: Path) -> Iterator[None]:
+def parsing(path: Path, reading: Reading = PLAIN) -> Iterator[None]:
     """Faults of the parser and of the file system as refusals of the file."""
     try:
         yield
     except PARSER_FAULTS as problem:
-        raise TableError(unreadable(path, type(problem).__name__)) from None
+        raise TableError(unreadable(path, type(problem).__name__, reading)) from None
     except OSError as problem:
         raise TableError(f"{path}: can not be read: {reason(problem)}.") from None
 
@@ -34,14 +41,14 @@ def reason(problem: OSError) -> str:
     return os.strerror(problem.errno) if problem.errno else type(problem).__name__
 
 
-def unreadable(path: Path, kind: str) -> str:
+def unreadable(path: Path, kind: str, reading: Reading = PLAIN) -> str:
     """Why a file can not be read, and in which row."""
-    if is_parquet(path):
+    if path.suffix.lower() in BINARY:
         return (
-            f"{path}: can not be read as Parquet ({kind}). To fix, check that the file is whole, "
-            "or write it again."
+            f"{path}: can not be read as {BINARY[path.suffix.lower()]} ({kind}). To fix, check "
+            "that the file is whole, or write it again."
         )
-    found = _broken_row(path)
+    found = _broken_row(path, reading)
     if found is None:
         return (
             f"{path}: can not be read as CSV ({kind}). To fix, check its quotation marks, and that "
@@ -56,10 +63,11 @@ def missing_column(place: str, column: str, names: Sequence[str]) -> str:
     message = f"{place}: no column {column!r} among its {len(names)}."
     if any(name.strip().casefold() == column.casefold() for name in names):
         return f"{message} One differs from it in capitals or spaces only."
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
-        return f"{message} Columns must be separated by commas."
-    if any("\0" in name for name in names):
-        return f"{message} The file is not UTF-8. To fix, save it as UTF-8."
+    if any(mark in name for name in names for mark in NOT_UTF8):
+        return (
+            f"{message} The file is not UTF-8. To fix, save it as UTF-8, or name its encoding, "
+            "such as --encoding latin-1."
+        )
     return (
         f"{message} To fix, check the names in its first line, which are not shown: where a header "
         "is missing they are data."
@@ -71,13 +79,17 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in PARQUET
 
 
-def _broken_row(path: Path) -> tuple[int, str] | None:
+def _broken_row(path: Path, reading: Reading) -> tuple[int, str] | None:
     """The first row that no reader of CSV should take, and why."""
     if path.suffix.lower() == ".gz":
         return None
     try:
+        dialect = find_dialect(path, reading)
+        if dialect.encoding != UTF8:
+            lines = _TextLines(BytesIO(decoded(path, dialect.encoding)))
+            return _first_fault(lines, dialect.separator, dialect.skip)
         with path.open("rb") as file:
-            return _first_fault(_TextLines(file))
+            return _first_fault(_TextLines(file), dialect.separator, dialect.skip)
     except OSError:
         return None
 
@@ -85,7 +97,7 @@ def _broken_row(path: Path) -> tuple[int, str] | None:
 class _TextLines:
     """Lines of a file as text; the number of the last one, and what was wrong with it."""
 
-    def __init__(self, file: Iterator[bytes]) -> None:
+    def __init__(self, file: Iterable[bytes]) -> None:
         self.file, self.row, self.fault = file, 0, ""
 
     def __iter__(self) -> Iterator[str]:
@@ -97,14 +109,18 @@ class _TextLines:
             try:
                 yield line.decode("utf-8")
             except UnicodeDecodeError:
-                self.fault = "not UTF-8. To fix, save the file as UTF-8."
+                self.fault = (
+                    "not UTF-8. To fix, save the file as UTF-8, or name its encoding, such as "
+                    "--encoding latin-1."
+                )
                 return
 
 
-def _first_fault(lines: _TextLines) -> tuple[int, str] | None:
-    width, first = None, 1
+def _first_fault(lines: _TextLines, separator: str, skip: int) -> tuple[int, str] | None:
+    width, first = None, skip + 1
     try:
-        for fields in csv.reader(iter(lines), strict=True):
+        below = islice(iter(lines), skip, None)
+        for fields in csv.reader(below, strict=True, delimiter=separator):
             if lines.fault:
                 break
             width = len(fields) if width is None else width

@@ -1,30 +1,58 @@
-"""Columns of CSV and Parquet files, whole or some rows of them.
+"""Columns of files and data frames, whole or some rows of them.
 
 Every refusal names the file, the row as an editor shows it, and a column that was asked for.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from glob import glob
+from io import BytesIO
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.file_faults import is_parquet, missing_column, parsing
+from countwise.tables.dialect import (
+    PLAIN,
+    UTF8,
+    Reading,
+    decoded,
+    find_dialect,
+    lines_above,
+)
+from countwise.tables.file_faults import ARROW, is_parquet, missing_column, parsing
+from countwise.tables.frames import NAME, Table
+from countwise.tables.statistical import is_statistical, read_statistical
+from countwise.tables.workbooks import is_workbook, read_sheet, rows_above
 
 ROW = "countwise row"
 
 
+@dataclass(frozen=True, kw_only=True)
+class FilePart:
+    """One of several files that are read as one table."""
+
+    path: Path
+    first_row: int
+    height: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableFile:
-    """A file as a frame of the wanted columns, able to say where a row stands."""
+    """A table as a frame of the wanted columns, able to say where a row stands."""
 
     path: Path
     frame: pl.DataFrame
     first_row: int
     rows: IntArray | None = None
     """For each row of the frame its row in the file, where some were left out."""
+    parts: tuple[FilePart, ...] = ()
+    """The files that a pattern stands for, in the order of the rows."""
+    thousands: str | None = None
+    orders: Mapping[str, pl.Enum] = field(default_factory=dict)
+    """The order of labels where a column declares one by its type."""
 
     def where(self, row: int) -> str:
         """The place of a row of the frame, counted as an editor or viewer of the file counts."""
@@ -36,11 +64,28 @@ class TableFile:
 
     def place_in_file(self, row: int) -> str:
         """The place of a row of the file, counted from 0."""
+        for part in self.parts:
+            if row < part.height:
+                return f"row {row + part.first_row} of {part.path.name}"
+            row -= part.height
         return f"row {row + self.first_row}"
 
+    def subject(self, column: str) -> str:
+        """How a message speaks of a count of this column."""
+        return f"column {column!r}"
 
-Loader = Callable[[Path, Sequence[str], str], TableFile]
-"""From a file, level columns and a count column to one row a cell with those columns."""
+    def ordered(self, by: Sequence[str]) -> pl.DataFrame:
+        """The labels of level columns, with the order that they declare."""
+        return self.frame.select(pl.col(name).cast(self.orders.get(name, pl.String)) for name in by)
+
+    def kept(self, keep: IntArray) -> "TableFile":
+        """The same with some of its rows."""
+        rows = keep if self.rows is None else self.rows[keep]
+        return replace(self, frame=self.frame[keep], rows=rows)
+
+
+Loader = Callable[[Table, Sequence[str], str], TableFile]
+"""From a table, level columns and a count column to one row a cell with those columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,57 +97,124 @@ class Rows:
     condition: pl.Expr | None = None
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OpenedTable:
+    """A table whose rows are not read yet, and the number of its first row."""
+
+    lazy: pl.LazyFrame
+    first_row: int
+
+
 def load(
-    path: Path, by: Sequence[str], others: Sequence[str], *, rows: Rows | None = None
+    table: Table,
+    by: Sequence[str],
+    others: Sequence[str],
+    *,
+    rows: Rows | None = None,
+    reading: Reading = PLAIN,
 ) -> TableFile:
-    """The named columns of a CSV or Parquet file: labels as text, and so the rest of a CSV."""
+    """The named columns of a table: labels as text without spaces around them, as is all of CSV."""
+    path, files = name_of(table), _files(table)
+    if files:
+        return _joined(path, [load(each, by, others, reading=reading) for each in files])
     columns = [*by, *others]
-    refuse_missing(path)
-    if path.stat().st_size == 0:
-        raise TableError(f"{path}: the file is empty; it needs the columns {', '.join(columns)}.")
-    with parsing(path):
-        lazy = scan(path, row_index=None if rows is None else ROW)
-        schema = checked_schema(path, lazy, by, others)
+    _refuse_empty(table, columns)
+    with parsing(path, reading):
+        found = opened(table, reading, columns, row_index=None if rows is None else ROW)
+        schema = checked_schema(table, found.lazy, by, others, reading=reading)
+        labels = [label(name, schema[name]) for name in by]
         if rows is not None:
-            return _part(path, lazy, schema, by, others, rows)
-        frame = lazy.select(pl.col(by).cast(pl.String), *others).collect()
+            return _part(path, found, labels, others, rows)
+        frame = found.lazy.select(*labels, *others).collect()
     if frame.is_empty():
         raise TableError(f"{path}: the file has a header and no rows; it needs one row a cell.")
-    return TableFile(path=path, frame=frame, first_row=first_row(path))
+    orders = {name: kind for name in by if isinstance(kind := schema[name], pl.Enum)}
+    return TableFile(
+        path=path,
+        frame=frame,
+        first_row=found.first_row,
+        thousands=reading.thousands,
+        orders=orders,
+    )
 
 
 def _part(
-    path: Path,
-    lazy: pl.LazyFrame,
-    schema: pl.Schema,
-    by: Sequence[str],
-    others: Sequence[str],
-    rows: Rows,
+    path: Path, found: OpenedTable, labels: Sequence[pl.Expr], others: Sequence[str], rows: Rows
 ) -> TableFile:
-    chosen = lazy.slice(rows.first, rows.count)
+    chosen = found.lazy.slice(rows.first, rows.count)
     if rows.condition is not None:
         chosen = chosen.filter(rows.condition)
-    # Labels that are numbered already stay so: it is the numbers that are wanted in the end.
-    labels = [
-        pl.col(name) if schema[name] == pl.Categorical else pl.col(name).cast(pl.String)
-        for name in by
-    ]
     frame = chosen.select(ROW, *labels, *others).collect(engine="streaming").sort(ROW)
     places = frame[ROW].cast(pl.Int64).to_numpy()
-    return TableFile(path=path, frame=frame.drop(ROW), first_row=first_row(path), rows=places)
+    return TableFile(path=path, frame=frame.drop(ROW), first_row=found.first_row, rows=places)
+
+
+def _joined(path: Path, sources: list[TableFile]) -> TableFile:
+    frames = [each.frame for each in sources]
+    try:
+        frame = pl.concat(frames, how="vertical_relaxed")
+    except pl.exceptions.PolarsError:
+        raise TableError(
+            f"{path}: the files have columns of one name and different types. To fix, save them "
+            "the same way."
+        ) from None
+    parts = tuple(
+        FilePart(path=each.path, first_row=each.first_row, height=len(each.frame))
+        for each in sources
+    )
+    return replace(sources[0], path=path, frame=frame, parts=parts)
+
+
+def without_blank(source: TableFile) -> TableFile:
+    """The rows that have anything in the wanted columns: spreadsheets leave others at the end."""
+    texts = [pl.col(name).cast(pl.String).str.strip_chars() for name in source.frame.columns]
+    filled = pl.any_horizontal(text.is_not_null() & (text != "") for text in texts)
+    kept = np.flatnonzero(source.frame.select(filled).to_series().to_numpy())
+    if len(kept) == len(source.frame):
+        return source
+    if not len(kept):
+        raise TableError(f"{source.path}: all rows are empty; the table needs one row a cell.")
+    return source.kept(kept)
+
+
+def label(name: str, kind: pl.DataType) -> pl.Expr:
+    """A column of labels as text without spaces around it, whole numbers without a point."""
+    column = pl.col(name)
+    # Labels that are numbered already stay so: it is the numbers that are wanted in the end.
+    if kind == pl.Categorical:
+        return column
+    if kind.is_float():
+        whole = column.cast(pl.Int64, strict=False)
+        spelled = pl.when(whole == column).then(whole.cast(pl.String))
+        return spelled.otherwise(column.fill_nan(None).cast(pl.String)).alias(name)
+    text = column.cast(pl.String)
+    return text.str.strip_chars() if kind == pl.String else text
 
 
 def checked_schema(
-    path: Path, lazy: pl.LazyFrame, by: Sequence[str], others: Sequence[str]
+    table: Table,
+    lazy: pl.LazyFrame,
+    by: Sequence[str],
+    others: Sequence[str],
+    *,
+    reading: Reading = PLAIN,
 ) -> pl.Schema:
-    """The types of a file's columns, once those asked for are there and labels can be text."""
+    """The types of a table's columns, once those asked for are there and labels can be text."""
     schema = lazy.collect_schema()
     names = [name for name in schema if name != ROW]
-    for column in (*by, *others):
+    wanted = (*by, *others)
+    for column in wanted:
         if column not in names:
-            raise TableError(missing_column(str(path), column, names))
+            message = missing_column(str(name_of(table)), column, names)
+            above = _lines_above(table, reading, wanted) or _lines_above(table, reading, by)
+            if above is not None and above > reading.skip:
+                message = (
+                    f"{message.partition(' To fix')[0]} The names asked for stand in line "
+                    f"{above + 1}. To fix, add --skip {above} for the lines above them."
+                )
+            raise TableError(message)
     for name in by:
-        _refuse_no_label(path, name, schema[name])
+        _refuse_no_label(name_of(table), name, schema[name])
     return schema
 
 
@@ -119,26 +231,120 @@ def type_name(kind: pl.DataType) -> str:
     return str(kind.base_type().__name__)
 
 
-def first_row(path: Path) -> int:
-    """The number that an editor or viewer gives the first row after the header."""
-    return 1 if is_parquet(path) else 2
+def opened(
+    table: Table,
+    reading: Reading = PLAIN,
+    wanted: Sequence[str] = (),
+    *,
+    row_index: str | None = None,
+) -> OpenedTable:
+    """A table to be read, in part where its format allows, its rows numbered if asked.
+
+    Rows have the number that an editor or viewer gives them: 1 is the header of a text file.
+    """
+    first_row = 1
+    if isinstance(table, pl.DataFrame):
+        lazy, first_row = table.lazy(), 0
+    elif is_parquet(table):
+        lazy = pl.scan_parquet(table, glob=False, row_index_name=row_index)
+        return OpenedTable(lazy=_stripped(lazy), first_row=1)
+    elif is_workbook(table):
+        frame, first_row = read_sheet(table, reading)
+        lazy = frame.lazy()
+    elif is_statistical(table):
+        lazy = read_statistical(table).lazy()
+    elif table.suffix.lower() in ARROW:
+        lazy = pl.read_ipc(table).lazy()
+    else:
+        return _text(table, reading, wanted, row_index)
+    if row_index is not None:
+        lazy = lazy.with_row_index(row_index)
+    return OpenedTable(lazy=_stripped(lazy), first_row=first_row)
 
 
-def scan(path: Path, *, row_index: str | None = None) -> pl.LazyFrame:
-    """A file to be read in part, its rows numbered if asked."""
-    if is_parquet(path):
-        return pl.scan_parquet(path, glob=False, row_index_name=row_index)
-    return pl.scan_csv(path, infer_schema=False, glob=False, row_index_name=row_index)
+def _text(
+    path: Path, reading: Reading, wanted: Sequence[str], row_index: str | None
+) -> OpenedTable:
+    dialect = find_dialect(path, reading, wanted)
+    lazy = pl.scan_csv(
+        path if dialect.encoding == UTF8 else BytesIO(decoded(path, dialect.encoding)),
+        infer_schema=False,
+        glob=False,
+        separator=dialect.separator,
+        skip_lines=dialect.skip,
+        row_index_name=row_index,
+    )
+    return OpenedTable(lazy=_stripped(lazy), first_row=dialect.skip + 2)
 
 
-def column_names(path: Path) -> list[str]:
-    """The columns of a CSV or Parquet file."""
-    refuse_missing(path)
-    with parsing(path):
-        return scan(path).collect_schema().names()
+def _stripped(lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """With no spaces around the names of columns, where that leaves them different."""
+    names = lazy.collect_schema().names()
+    bare = [name.strip() for name in names]
+    changed = {
+        old: new
+        for old, new in zip(names, bare, strict=True)
+        if old != new and bare.count(new) == 1
+    }
+    return lazy.rename(changed) if changed else lazy
 
 
-def refuse_missing(path: Path) -> None:
+def scan(
+    table: Table,
+    *,
+    row_index: str | None = None,
+    reading: Reading = PLAIN,
+    wanted: Sequence[str] = (),
+) -> pl.LazyFrame:
+    """A table to be read in part, its rows numbered if asked."""
+    return opened(table, reading, wanted, row_index=row_index).lazy
+
+
+def column_names(table: Table, reading: Reading = PLAIN, wanted: Sequence[str] = ()) -> list[str]:
+    """The columns of a table; those of the first file where there are several."""
+    table = next(iter(_files(table)), table)
+    _refuse_empty(table, wanted)
+    with parsing(name_of(table), reading):
+        return scan(table, reading=reading, wanted=wanted).collect_schema().names()
+
+
+def name_of(table: Table) -> Path:
+    """What messages call a table."""
+    return Path(NAME) if isinstance(table, pl.DataFrame) else table
+
+
+def refuse_missing(table: Table) -> None:
     """A file must be there to be read."""
-    if not path.is_file():
-        raise TableError(f"{path}: there is no such file.")
+    if isinstance(table, Path) and not table.is_file() and not _files(table):
+        raise TableError(f"{table}: there is no such file.")
+
+
+def _refuse_empty(table: Table, columns: Sequence[str]) -> None:
+    refuse_missing(table)
+    if isinstance(table, Path) and table.stat().st_size == 0:
+        needs = f"; it needs the columns {', '.join(columns)}" if columns else ""
+        raise TableError(f"{table}: the file is empty{needs}.")
+
+
+def _files(table: Table) -> list[Path]:
+    """The files that a pattern such as `counts-*.csv` stands for; none for the name of a file."""
+    if isinstance(table, pl.DataFrame) or table.exists():
+        return []
+    return [Path(name) for name in sorted(glob(str(table))) if Path(name).is_file()]
+
+
+def is_text(table: Table) -> bool:
+    """Whether a table is one text file."""
+    if isinstance(table, pl.DataFrame) or not table.is_file():
+        return False
+    other = is_parquet(table) or is_workbook(table) or is_statistical(table)
+    return not other and table.suffix.lower() not in ARROW
+
+
+def _lines_above(table: Table, reading: Reading, wanted: Sequence[str]) -> int | None:
+    """The number of lines above the header, if it is further down."""
+    if isinstance(table, Path) and is_workbook(table):
+        return rows_above(table, reading, wanted)
+    if isinstance(table, Path) and is_text(table):
+        return lines_above(table, reading, wanted)
+    return None

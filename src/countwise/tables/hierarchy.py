@@ -1,8 +1,9 @@
 """A tree of cells in flat arrays.
 
 Level 0 is the root, named `total`; level d holds the nodes given by the first d level columns.
-Nodes of a level are sorted by their path, so the children of a node are neighbours: those of
-node i of level d are `offsets[d][i] : offsets[d][i+1]` of level d+1.
+Nodes of a level are sorted by their path, by the order of the labels of each level, so the
+children of a node are neighbours: those of node i of level d are
+`offsets[d][i] : offsets[d][i+1]` of level d+1.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ import polars as pl
 
 from countwise.arrays import BoolArray, CodeArray, FloatArray, IntArray, frozen
 from countwise.errors import TableError
+from countwise.tables.order import natural
 
 Numbers = TypeVar("Numbers", IntArray, FloatArray)
 
@@ -200,8 +202,9 @@ def build(cells: pl.DataFrame) -> tuple[Hierarchy, IntArray]:
     """The hierarchy over the rows of a frame of level columns (strings, none empty).
 
     Returns it with the row that each cell came from. Rows are sorted by their labels, so their
-    order in a file, which may depend on counts, leaves no trace. Two rows of one cell are left
-    side by side for the caller to find: the hierarchy then has both.
+    order in a file, which may depend on counts, leaves no trace: labels are in the order of the
+    categories where a column is an `Enum`, as of a public domain, else in natural order. Two rows
+    of one cell are left side by side for the caller to find: the hierarchy then has both.
     """
     by = tuple(cells.columns)
     coded = [_coded(cells[name]) for name in by]
@@ -228,14 +231,16 @@ def build(cells: pl.DataFrame) -> tuple[Hierarchy, IntArray]:
 
 def _coded(column: pl.Series) -> tuple[tuple[str, ...], CodeArray]:
     """The labels of a column in their order, and for each row the number of its label."""
-    interned = column.cast(pl.Categorical)
-    physical = interned.to_physical().to_numpy()
-    distinct = interned.unique()
-    texts = distinct.cast(pl.String)
-    order = texts.arg_sort().to_numpy()
-    numbers = np.zeros(int(physical.max(initial=0)) + 1, dtype=np.uint32)
-    numbers[distinct.to_physical().to_numpy()[order]] = np.arange(len(order))
-    return tuple(texts[order].to_list()), numbers[physical]
+    kind = column.dtype
+    if not isinstance(kind, pl.Enum):
+        column = column.cast(pl.String)
+        kind = pl.Enum(natural(column.unique()))
+        column = column.cast(kind)
+    physical = column.to_physical().to_numpy()
+    used = np.unique(physical)
+    numbers = np.zeros(int(used.max(initial=0)) + 1, dtype=np.uint32)
+    numbers[used] = np.arange(len(used))
+    return tuple(kind.categories[used].to_list()), numbers[physical]
 
 
 def _sorted(columns: list[CodeArray]) -> bool:

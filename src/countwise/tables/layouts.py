@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import polars as pl
 
 from countwise.errors import TableError
 from countwise.tables.crosstab import load_crosstab
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import PLACE, Domain, Factor
-from countwise.tables.files import TableFile, load
+from countwise.tables.files import TableFile, load, without_blank
+from countwise.tables.frames import Table
+from countwise.tables.labels import CODES, refuse_totals, total_labels
 from countwise.tables.sdmx import TOTAL, load_sdmx
-from countwise.tables.totals import marked, without_totals
+from countwise.tables.totals import marked, without_total_rows, without_totals
 
 LAYOUTS = ("long", "wide", "sdmx")
 
@@ -23,31 +25,62 @@ class Layout:
     `long` has one row a cell; `wide` has one column a category of the last level; `sdmx` is
     SDMX-CSV. `totals` has the code that marks a total row, by level column, or for all columns
     under the name `*`. Level columns that a domain derives from codes of a hierarchy are read
-    from the column of codes; inner codes are total rows.
+    from the column of codes; inner codes are total rows. Other labels that name a total are
+    refused unless there are `no_totals`. `reading` is what is said of the file itself.
     """
 
     kind: str = "long"
     totals: Mapping[str, str] = field(default_factory=dict)
     domain: Domain | None = None
+    no_totals: bool = False
+    reading: Reading = PLAIN
 
     def __post_init__(self) -> None:
         if self.kind not in LAYOUTS:
             raise TableError(f"layout must be one of {', '.join(LAYOUTS)}; got {self.kind!r}.")
 
-    def __call__(self, path: Path, by: Sequence[str], count: str) -> TableFile:
-        """The table of a file as one row a cell, totals checked and left out."""
+    def __call__(self, table: Table, by: Sequence[str], count: str) -> TableFile:
+        """The table as one row a cell, totals checked and left out."""
+        return without_totals(self._nodes(table, by, count), by, count)
+
+    def cells(self, table: Table, by: Sequence[str], count: str = "") -> TableFile:
+        """The cells alone, by their labels; no count is looked at."""
+        return without_total_rows(self._nodes(table, by, count), by)
+
+    @property
+    def plain(self) -> bool:
+        """Whether a file is read as it stands: one row a cell, and nothing said of it."""
+        return self == Layout(no_totals=self.no_totals)
+
+    def _nodes(self, table: Table, by: Sequence[str], count: str) -> TableFile:
+        """Rows of cells and of totals, which have null in the levels they sum over."""
         coded = self._coded(by)
         columns = _columns(by, coded)
-        source = self._load(path, columns, count)
+        source = self._load(table, columns, count)
         source = marked(source, columns, self._codes(columns))
+        if not self.no_totals:
+            self._refuse_totals(source, columns)
         for factor in coded:
             source = _with_levels(source, factor)
-        return without_totals(source, by, count)
+        return source
 
-    def _load(self, path: Path, columns: Sequence[str], count: str) -> TableFile:
+    def _refuse_totals(self, source: TableFile, columns: Sequence[str]) -> None:
+        labels = {name: source.frame[name].unique().cast(pl.String) for name in columns}
+        found = total_labels(labels, more=CODES if self.kind == "sdmx" else ())
+
+        def where(level: str, label: str) -> str:
+            here = source.frame[level].cast(pl.String) == label
+            return source.where(int(here.arg_max() or 0))
+
+        refuse_totals(found, where=where)
+
+    def _load(self, table: Table, columns: Sequence[str], count: str) -> TableFile:
         if self.kind == "wide":
-            return load_crosstab(path, columns, count)
-        return (load_sdmx if self.kind == "sdmx" else _load_long)(path, columns, count)
+            return load_crosstab(table, columns, count, self.reading)
+        if self.kind == "sdmx":
+            return load_sdmx(table, columns, count, self.reading)
+        others = [count] if count else []
+        return without_blank(load(table, columns, others, reading=self.reading))
 
     def _codes(self, columns: Sequence[str]) -> dict[str, str]:
         for name in self.totals:
@@ -62,10 +95,6 @@ class Layout:
     def _coded(self, by: Sequence[str]) -> list[Factor]:
         factors = () if self.domain is None else self.domain.factors
         return [each for each in factors if each.inner is not None and set(each.columns) <= set(by)]
-
-
-def _load_long(path: Path, columns: Sequence[str], count: str) -> TableFile:
-    return load(path, columns, [count])
 
 
 def _columns(by: Sequence[str], coded: list[Factor]) -> list[str]:

@@ -1,6 +1,6 @@
 """Where the pieces of a confidential table come from, one at a time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -10,8 +10,9 @@ from countwise.arrays import IntArray
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import Cut
 from countwise.tables.domain import Domain
-from countwise.tables.files import Rows, load
+from countwise.tables.files import Rows, TableFile, load
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.order import as_published
 from countwise.tables.reading import placed, unique_cells
 from countwise.tables.rowchecks import refuse_bad_labels, refuse_bad_rows, whole_numbers
 from countwise.tables.tabulate import Tabulation, count_records
@@ -37,6 +38,11 @@ class Pieces(Protocol):
         ...
 
 
+def _published(source: TableFile) -> TableFile:
+    """With labels in the order of their text, as the tree was cut."""
+    return replace(source, frame=as_published(source.frame))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TablePieces:
     """A file of cells that are public, with their counts. Holds no count itself."""
@@ -44,17 +50,18 @@ class TablePieces:
     path: Path
     count: str
     cut: Cut
+    no_totals: bool = False
 
     def check(self) -> None:
         """Refuse a row without labels or a count, and counts that add up to too much."""
-        refuse_bad_rows(self.path, self.cut.by, self.count)
+        refuse_bad_rows(self.path, self.cut.by, self.count, no_totals=self.no_totals)
 
     def piece(self, i: int) -> Confidential:
         """The rows of a piece."""
         source = load(self.path, self.cut.by, [self.count], rows=self.cut.rows(i))
         refuse_bad_labels(source, self.cut.by)
         counts = whole_numbers(source, self.count, least=0)
-        hierarchy, order = unique_cells(source, self.cut.by)
+        hierarchy, order = unique_cells(_published(source), self.cut.by)
         return Confidential(hierarchy, counts[order])
 
 
@@ -70,10 +77,11 @@ class DomainPieces:
     domain: Path
     product: Domain | None
     cut: Cut
+    no_totals: bool = False
 
     def check(self) -> None:
         """Refuse a row without labels or a count, and counts that add up to too much."""
-        refuse_bad_rows(self.path, self.cut.by, self.count)
+        refuse_bad_rows(self.path, self.cut.by, self.count, no_totals=self.no_totals)
 
     def piece(self, i: int) -> Confidential:
         """The cells of a piece, and the rows of the table that lie within it."""
@@ -89,7 +97,7 @@ class DomainPieces:
             return self.product.below(self.cut.paths[self.cut.nodes(i)])[0]
         source = load(self.domain, self.cut.by, [], rows=self.cut.rows(i))
         refuse_bad_labels(source, self.cut.by)
-        return unique_cells(source, self.cut.by)[0]
+        return unique_cells(_published(source), self.cut.by)[0]
 
 
 class RecordPieces:

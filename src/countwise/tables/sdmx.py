@@ -8,12 +8,13 @@ and ACTION. Version 2.0 is written. Names that come with their label, as in `SEX
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 
 from countwise.errors import TableError
-from countwise.tables.files import TableFile, column_names, load
+from countwise.tables.dialect import PLAIN, Reading
+from countwise.tables.files import TableFile, column_names, load, name_of, without_blank
+from countwise.tables.frames import Table
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.workload import Workload
 
@@ -25,17 +26,18 @@ DATAFLOW = re.compile(r"[A-Za-z][\w.-]*:[\w@$-]+\(\d+(\.\d+)+\)")
 LABELLED = r"^[A-Za-z0-9_@$-]+\s*:\s"
 
 
-def load_sdmx(path: Path, by: Sequence[str], count: str) -> TableFile:
+def load_sdmx(table: Table, by: Sequence[str], count: str, reading: Reading = PLAIN) -> TableFile:
     """The dimensions `by` and the observations of an SDMX-CSV file, as `count`."""
-    names = {name.partition(":")[0].strip(): name for name in column_names(path)}
+    names = {name.partition(":")[0].strip(): name for name in column_names(table, reading)}
     if not {"DATAFLOW", "STRUCTURE"} & set(names):
         raise TableError(
-            f"{path}: not SDMX-CSV, which begins with a column DATAFLOW (version 1.0) or "
+            f"{name_of(table)}: not SDMX-CSV, which begins with a column DATAFLOW (version 1.0) or "
             "STRUCTURE (2.0). To fix, use --layout long."
         )
     value = VALUE if VALUE in names else count
     extra = [value, *(["ACTION"] if "ACTION" in names else [])]
-    source = load(path, [names.get(name, name) for name in by], [names.get(e, e) for e in extra])
+    levels, others = [names.get(name, name) for name in by], [names.get(e, e) for e in extra]
+    source = without_blank(load(table, levels, others, reading=reading))
     frame = source.frame.rename({names[name]: name for name in (*by, *extra)})
     if any(":" in names[name] for name in by):
         frame = frame.with_columns(

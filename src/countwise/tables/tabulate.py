@@ -19,6 +19,7 @@ from countwise.tables.binning import is_missing
 from countwise.tables.confidential import Confidential
 from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.crossed_cells import CrossedDomain
+from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import Domain
 from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
 from countwise.tables.file_faults import PARSER_FAULTS
@@ -43,13 +44,14 @@ class Tabulation:
     """How records become cells: the domain, what a person may contribute, and the rest.
 
     With a `person` column at most `rows` rows of each person are counted; without one, that no
-    person has more is the steward's word.
+    person has more is the steward's word. `reading` is what is said of a file of records.
     """
 
     domain: Domain
     person: str | None = None
     rows: int = 1
     outside: str = "refuse"
+    reading: Reading = PLAIN
 
     def __post_init__(self) -> None:
         if self.rows < 1:
@@ -64,13 +66,13 @@ class Tabulation:
                 )
 
 
-def tabulate(records: str | Path, tabulation: Tabulation, *, engine: str = DEFAULT) -> Confidential:
-    """The confidential table of records in a Parquet or CSV file, or in a table of an engine."""
+def tabulate(records: object, tabulation: Tabulation, *, engine: str = DEFAULT) -> Confidential:
+    """The confidential table of records in a file, a data frame, or a table of an engine."""
     return Confidential(*_cells(records, tabulation, engine))
 
 
 def tabulate_across(
-    records: str | Path, tabulation: Tabulation, crossing: CrossedDomain, *, engine: str = DEFAULT
+    records: object, tabulation: Tabulation, crossing: CrossedDomain, *, engine: str = DEFAULT
 ) -> Confidential[Workload]:
     """The same for variables that cross; the tabulation's domain is that of the crossing."""
     workload = crossing.workload
@@ -79,7 +81,7 @@ def tabulate_across(
 
 def write_confidential_cells(
     file: Path,
-    records: str | Path,
+    records: object,
     tabulation: Tabulation,
     *,
     crossing: CrossedDomain | None = None,
@@ -106,8 +108,7 @@ def write_confidential_cells(
     else:
         bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
         whose = {} if dataset is None else {DATASET: dataset}
-        labels = pl.col(space.by).cast(pl.String)
-        frame.with_columns(labels).write_parquet(file, metadata=bound | whose)
+        frame.write_parquet(file, metadata=bound | whose)
     return space
 
 
@@ -131,12 +132,12 @@ def _mark(file: Path, name: str) -> str | None:
         return None
 
 
-def _cells(records: str | Path, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
+def _cells(records: object, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:
     domain = tabulation.domain
     return domain.hierarchy, _product(records, tabulation, engine)[domain.order]
 
 
-def _product(records: str | Path, tabulation: Tabulation, engine: str) -> IntArray:
+def _product(records: object, tabulation: Tabulation, engine: str) -> IntArray:
     """The true count of every cell, in the order of the domain's product."""
     product = np.zeros(tabulation.domain.size, dtype=np.int64)
     count_records(
@@ -150,10 +151,10 @@ def _product(records: str | Path, tabulation: Tabulation, engine: str) -> IntArr
 
 
 def count_records(
-    records: str | Path, tabulation: Tabulation, *, engine: str, key: str, add: Add
+    records: object, tabulation: Tabulation, *, engine: str, key: str, add: Add
 ) -> None:
     """Count records into cells, by their numbers in the product of the domain, batch by batch."""
-    with opened(records, engine=engine) as source:
+    with opened(records, engine=engine, reading=tabulation.reading) as source:
         refusal = _count(source, tabulation, key, add)
         if refusal is not None:
             raise TableError(refusal(source, tabulation))
@@ -223,14 +224,14 @@ def _refuse_text(source: RecordTable, key: str) -> None:
 
 
 def as_text(column: pl.Series) -> pl.Series:
-    """Values as the labels of a domain spell them: whole numbers without a decimal point."""
+    """Values as a domain spells its labels: no spaces around, whole numbers without a point."""
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
         spelled = pl.select(
             pl.when(whole == column).then(whole.cast(pl.String)).otherwise(column.cast(pl.String))
         ).to_series()
         return spelled.set(column.is_nan().fill_null(value=False), None).alias(column.name)
-    return column.cast(pl.String)
+    return column.cast(pl.String).str.strip_chars()
 
 
 def _places(groups: pl.DataFrame, tabulation: Tabulation) -> tuple[IntArray, ...]:

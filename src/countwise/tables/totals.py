@@ -50,9 +50,15 @@ def without_totals(source: TableFile, by: Sequence[str], count: str) -> TableFil
                 f"{source.where(row)}: this total is not the sum of its cells. To fix, correct "
                 "the table, or leave its total rows out."
             )
-    kept = np.flatnonzero(~is_total)
-    rows_kept = kept if source.rows is None else source.rows[kept]
-    return replace(source, frame=source.frame[kept], rows=rows_kept)
+    return source.kept(np.flatnonzero(~is_total))
+
+
+def without_total_rows(source: TableFile, by: Sequence[str]) -> TableFile:
+    """The rows of cells, their counts unseen."""
+    whole = source.frame.select(pl.all_horizontal(pl.col(by).is_not_null())).to_series()
+    if not whole.any():
+        raise TableError(f"{source.path}: every row is a total; the table has no cells.")
+    return source.kept(np.flatnonzero(whole))
 
 
 def _sums(cells: pl.DataFrame, within: list[str], totals: pl.DataFrame) -> pl.Series:

@@ -211,7 +211,7 @@ def tree_of(workload: Workload, margin: Margin, counts: IntArray) -> tuple[Hiera
         for variable, depth in zip(workload.variables, margin.levels, strict=True)
         for name in variable.levels[:depth]
     ]
-    hierarchy, order = build(frame.select(pl.col(levels).cast(pl.String)))
+    hierarchy, order = build(frame.select(levels))
     return hierarchy, counts.reshape(-1)[order]
 
 
