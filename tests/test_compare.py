@@ -9,9 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 import countwise as cw
+from countwise import compare
 from countwise.cli import app
 from countwise.errors import InputError
-from countwise.inference.changes import compare
 from countwise.inference.crossed_posterior import crossed_posterior
 from countwise.release.crossed_release import CrossedRelease
 from countwise.tables.confidential import Confidential

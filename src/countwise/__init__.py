@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from countwise.errors import BudgetError, CountwiseError, InputError
 
 if TYPE_CHECKING:
+    from countwise.inference.changes import compare
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer, infer_measurements
     from countwise.release.aims import plan_for_targets
@@ -29,6 +30,7 @@ __all__ = [
     "InputError",
     "Plan",
     "Release",
+    "compare",
     "infer",
     "infer_counts",
     "infer_measurements",
@@ -44,6 +46,7 @@ _ROOMS = {
     "CrossedRelease": "release.crossed_release",
     "Plan": "release.plan",
     "Release": "release.document",
+    "compare": "inference.changes",
     "infer": "inference.routes",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",

@@ -15,7 +15,6 @@ from countwise.release.plan import (
     Plan,
     from_dict,
     read_plan,
-    read_plan_words,
 )
 from countwise.release.wanted import read_wanted
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
@@ -23,6 +22,7 @@ from countwise.tables.domainfile import read_domain_file, read_zeros
 from countwise.tables.files import is_text
 from countwise.tables.layouts import Layout
 from countwise.tables.notation import read_variables
+from countwise.toml_files import read_toml
 
 By = Annotated[
     str | None, typer.Option(help="Level columns from outer to inner, such as region,county,race.")
@@ -237,7 +237,7 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     unit = flags.get("unit")
     base: dict[str, Any] = {}
     if plan_file:
-        base = read_plan_words(plan_file) if unit else read_plan(plan_file).to_dict()
+        base = _words_of(plan_file) if unit else read_plan(plan_file).to_dict()
     given = {name: flags[name] for name in PLAN_WORDS if flags.get(name) is not None}
     if "by" in given:
         given["by"] = names(given["by"])
@@ -259,6 +259,11 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
     return from_dict(data)
+
+
+def _words_of(plan_file: Path) -> dict[str, Any]:
+    """What a file says of a plan that may still lack its loss."""
+    return read_toml(plan_file, what="plan", error=PlanError)
 
 
 def _refuse_targets(tables: str | Sequence[Any]) -> None:
