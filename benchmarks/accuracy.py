@@ -13,7 +13,6 @@ their standard errors.
 import argparse
 import json
 import re
-import subprocess
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from fractions import Fraction
 from functools import partial
@@ -32,6 +31,7 @@ from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
 from countwise.tables.measurements import Measurements
 from pooling import pooled
+from provenance import code
 from range_coverage import judged
 from untuned_tables import untuned_rows
 from whole_tree import nonnegative_whole
@@ -114,13 +114,6 @@ def totals(table: Table, *, minutes: float) -> dict[str, Any]:
         for name, counts in (("default", made), ("NNLS", nonnegative_whole(noisy, rng=rng))):
             squared[name].append(float(((counts[0] - true) ** 2).mean()))
     return {"squared": squared, "code": [code()]}
-
-
-def code() -> str:
-    """The commit that the figures are of."""
-    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
 
 
 def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[str, Any]:
