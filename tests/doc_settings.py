@@ -38,6 +38,32 @@ def release(folder: Path) -> None:
     cw.release(table, cw.Plan(epsilon=3)).save(folder / "release")
 
 
+def several_releases(folder: Path) -> None:
+    """A release folder of the cells, those of two years, and one of tables that cross."""
+    release(folder)
+    race = {"race": ("race",)}
+    plan = cw.Plan(by=("region", "county"), across=race, rho=1)
+    for year in ("last-year", "this-year"):
+        table = cw.read_counts(
+            folder / "cells.csv", by=plan.by, across=race, count="n", cells_are_public=True
+        )
+        cw.release(table, plan).save(folder / year)
+    across = {"age": ("age",), "race": ("race",), "sex": ("sex",)}
+    rows = [
+        (county, age, race, sex, 10 * i + len(age + race))
+        for i, county in enumerate(("Wake", "Durham", "Orange"))
+        for age in ("0-64", "65+", "85+")
+        for race in ("Asian", "Black")
+        for sex in "FM"
+    ]
+    frame = pl.DataFrame(rows, schema=["county", *across, "n"], orient="row")
+    frame.write_csv(folder / "people.csv")
+    counts = cw.read_counts(
+        folder / "people.csv", by=["county"], across=across, count="n", cells_are_public=True
+    )
+    cw.release(counts, cw.Plan(by=("county",), across=across, rho=1)).save(folder / "crossed")
+
+
 def records(folder: Path) -> None:
     """People and a public domain for them."""
     people = [
@@ -117,7 +143,7 @@ def files(make: Callable[[Path], None]) -> Setting:
 SETTINGS: dict[str, Setting] = {
     "README.md": files(cells),
     "client.md": office,
-    "inference.md": files(release),
+    "inference.md": files(several_releases),
     "invariants.md": files(cells),
     "one-account.md": files(cells),
     "records.md": engines,

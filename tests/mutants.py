@@ -74,6 +74,7 @@ CROSSED = (
     f"{TABLES}_every_measured_table_has_the_noise_of_its_loss[gaussian-{THREE}]",
 )
 CROSSED_EXACT = (
+    f"{TABLES}_counts_beside_exact_ones_keep_their_noise",
     f"{TABLES}_exact_tables_and_zeros_are_kept_and_read_back",
     f"{TABLES}_a_person_where_nobody_can_be_is_seen",
     f"{TABLES}_people_who_move_below_exact_tables_cost_what_is_promised",
@@ -181,13 +182,13 @@ RELEASE = (
             "zip(budget.laws, hierarchy.sizes",
             "zip([budget.laws[0]] * len(budget.laws), hierarchy.sizes",
         ),
-        ("noise taken off, not put on", "frozen(n + z)", "frozen(n - n + z)"),
-        ("noise rounded away from odd", "frozen(n + z)", "frozen(n + z // 2 * 2)"),
+        ("noise taken off, not put on", "frozen(counts + z)", "frozen(counts - counts + z)"),
+        ("noise rounded away from odd", "frozen(counts + z)", "frozen(counts + z // 2 * 2)"),
     ),
     *_mutants(
         "release/measure.py",
         FRESH,
-        ("one noise for all counts of a level", "frozen(n + z)", "frozen(n + z[0])"),
+        ("one noise for all counts of a level", "frozen(counts + z)", "frozen(counts + z[0])"),
     ),
     *_mutants(
         "release/measure.py",
@@ -243,11 +244,6 @@ RELEASE = (
             "np.where(known, 0, drawn)",
             "np.where(known.any(), 0, drawn)",
         ),
-    ),
-    *_mutants(
-        "release/wanted.py",
-        CROSSED_EXACT,
-        ("exact tables measured with noise", "(*alone, *sums, *found)", "(*alone, *sums)"),
     ),
     *_mutants(
         "noise/joint.py",

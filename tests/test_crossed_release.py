@@ -367,6 +367,20 @@ def test_exact_tables_and_zeros_are_kept_and_read_back(unit: str, tmp_path: Path
     assert "not protected" in page
 
 
+def test_counts_beside_exact_ones_keep_their_noise() -> None:
+    """Only what is exact is bare: with very wide noise nearly no other count is hit."""
+    cells, counts = with_zeros()
+    budget = plan_for(cells, epsilon="0.0001", zeros=[CHILDREN], split="even").budget(cells)
+    partly = 0
+    for each in boundary.measure(Confidential(cells, counts), budget):
+        off = each.noisy != cells.sums(counts.reshape(cells.shape), each.margin)
+        free = np.ones(off.shape, dtype=bool) if each.exact is None else ~each.exact
+        assert not off[~free].any()
+        assert off[free].mean() > 0.9 or free.sum() < 10
+        partly += int(0 < free.sum() < free.size)
+    assert partly > 1
+
+
 @pytest.mark.parametrize("place", range(4))
 def test_a_person_where_nobody_can_be_is_seen(place: int) -> None:
     cells, counts = with_zeros()

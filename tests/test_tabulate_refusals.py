@@ -252,7 +252,7 @@ BAD = {
     "no such database": (("people", *GOOD, "--engine", "duckdb://nowhere.duckdb"), "reached"),
     "no such file": (("nobody.csv", *GOOD), "no such file"),
     "no such table": (("nobody", *GOOD), "nor a table of engine 'duckdb'"),
-    "another format": (("people.json", *GOOD), "nor a table of engine 'duckdb'"),
+    "another format": (("people.pdf", *GOOD), "nor a table of engine 'duckdb'"),
     "rows of nobody": (("people.csv", *GOOD, "--rows", 2), "--rows needs --person"),
     "outside": (("people.csv", *GOOD, "--outside", "drop"), "outside must be refuse or other"),
     "unknown level": (("bad.csv", *GOOD), "bad.csv, row 2: column 'region'"),

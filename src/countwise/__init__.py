@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from countwise.errors import BudgetError, CountwiseError, InputError
 
 if TYPE_CHECKING:
+    from countwise.inference.changes import compare
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer, infer_measurements
+    from countwise.release.aims import plan_for_targets
     from countwise.release.crossed_release import CrossedRelease, read_release
     from countwise.release.document import Release
     from countwise.release.plan import Plan, read_plan
@@ -28,9 +30,11 @@ __all__ = [
     "InputError",
     "Plan",
     "Release",
+    "compare",
     "infer",
     "infer_counts",
     "infer_measurements",
+    "plan_for_targets",
     "read_counts",
     "read_domain",
     "read_plan",
@@ -42,9 +46,11 @@ _ROOMS = {
     "CrossedRelease": "release.crossed_release",
     "Plan": "release.plan",
     "Release": "release.document",
+    "compare": "inference.changes",
     "infer": "inference.routes",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",
+    "plan_for_targets": "release.aims",
     "read_counts": "tables.reading",
     "read_domain": "tables.reading",
     "read_plan": "release.plan",

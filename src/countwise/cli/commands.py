@@ -21,6 +21,7 @@ COMMANDS = {
     "workbook.",
     "adjust": "Make noisy counts whole, non-negative and additive; the flags declare their noise.",
     "infer": "What the true counts can be: best values, ranges, probabilities of statements.",
+    "compare": "Whether each count changed between two releases by more than the noise of both.",
     "reproduce": "Compute every table and figure of the papers anew, with a verdict on each "
     "number.",
     "serve": "Answer claims about confidential data over HTTP, within budgets. Stops on SIGTERM.",

@@ -8,12 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from countwise.errors import InputError, PlanError
-from countwise.release.plan import ADJUSTMENTS, DEFAULTS, Plan, from_dict, read_plan
+from countwise.release.aims import without_loss
+from countwise.release.plan import (
+    ADJUSTMENTS,
+    DEFAULTS,
+    Plan,
+    from_dict,
+    read_plan,
+)
+from countwise.release.wanted import read_wanted
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
 from countwise.tables.files import is_text
 from countwise.tables.layouts import Layout
 from countwise.tables.notation import read_variables
+from countwise.toml_files import read_toml
 
 By = Annotated[
     str | None, typer.Option(help="Level columns from outer to inner, such as region,county,race.")
@@ -29,7 +38,8 @@ Tables = Annotated[
     str | None,
     typer.Option(
         help="Tables to publish of variables that cross: county*age (with its totals), tract:race "
-        "(without). Default: every level of --by with up to two others, and the cells."
+        "(without). Default: every level of --by with up to two others, and the cells. In plan "
+        "--unit with targets: county*age: ±20; tract: ±50 (or +-20)."
     ),
 ]
 Epsilon = Annotated[
@@ -221,9 +231,13 @@ def with_zeros_of(domain: Path | None, plan: Plan) -> Plan:
 def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     """The plan of a file with a command's flags, as the user wrote them, laid over it.
 
-    Flags that no plan has are passed over, so a command can hand over all it was given.
+    Flags that no plan has are passed over, so a command can hand over all it was given. With a
+    `unit` among them the loss is still to be found.
     """
-    base: dict[str, Any] = read_plan(plan_file).to_dict() if plan_file else {}
+    unit = flags.get("unit")
+    base: dict[str, Any] = {}
+    if plan_file:
+        base = _words_of(plan_file) if unit else read_plan(plan_file).to_dict()
     given = {name: flags[name] for name in PLAN_WORDS if flags.get(name) is not None}
     if "by" in given:
         given["by"] = names(given["by"])
@@ -235,6 +249,9 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
         given["tables"] = flags["tables"]
     for name in {"epsilon", "rho", "split"} & set(given):
         given[name] = by_level(given[name], what=name)
+    if unit:
+        return without_loss(base | given, unit)
+    _refuse_targets(given.get("tables", ()))
     if "epsilon" in given or "rho" in given:
         base.pop("epsilon", None)
         base.pop("rho", None)
@@ -242,6 +259,21 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
     return from_dict(data)
+
+
+def _words_of(plan_file: Path) -> dict[str, Any]:
+    """What a file says of a plan that may still lack its loss."""
+    return read_toml(plan_file, what="plan", error=PlanError)
+
+
+def _refuse_targets(tables: str | Sequence[Any]) -> None:
+    """Targets are met by the loss they need, not by one that is given."""
+    if any(each.within is not None for each in read_wanted(tables)):
+        raise PlanError(
+            "--tables has targets (±), and they are what a loss is found for. To fix, find it with "
+            "countwise plan … --unit rho (or epsilon) --out plan.toml, without --rho and "
+            "--epsilon, and release with --plan plan.toml; or leave the targets out."
+        )
 
 
 def whole_numbers(text: str, *, what: str) -> list[int]:

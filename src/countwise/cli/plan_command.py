@@ -13,6 +13,7 @@ from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.table_margins import make_outlook, print_outlook, print_promise
 from countwise.errors import PlanError
 from countwise.noise.numbers import written
+from countwise.release.aims import TREES_HAVE_NONE, least_plan
 from countwise.release.budget import Budget, counts_in_words
 from countwise.release.certificate import exact_nodes
 from countwise.release.folder import whole
@@ -34,6 +35,13 @@ def plan(
     tables: options.Tables = None,
     epsilon: options.Epsilon = None,
     rho: options.Rho = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            help="Find the least loss, in rho or epsilon, at which tables meet their targets: "
+            "--tables 'county*age: ±20; tract: ±50'."
+        ),
+    ] = None,
     split: options.Split = None,
     neighbours: options.Neighbours = None,
     rows: options.Rows = None,
@@ -86,9 +94,18 @@ def plan(
     )
     if asked.across:
         _plan_crossed(
-            cells, asked, stand_in, out_file, overwrite=overwrite, json=json, no_totals=no_totals
+            cells,
+            asked,
+            stand_in,
+            out_file,
+            least=unit is not None,
+            overwrite=overwrite,
+            json=json,
+            no_totals=no_totals,
         )
         return
+    if unit is not None:
+        raise PlanError(TREES_HAVE_NONE)
     hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
@@ -132,6 +149,7 @@ def _plan_crossed(
     stand_in: Path | None,
     out_file: Path | None,
     *,
+    least: bool,
     overwrite: bool,
     json: bool,
     no_totals: bool,
@@ -143,7 +161,9 @@ def _plan_crossed(
             "out: the errors after least squares are known without it."
         )
     crossing = read_crossed_domain(cells, asked.variables, no_totals=no_totals)
-    outlook = make_outlook(asked, crossing.workload)
+    if least:
+        asked = least_plan(asked, crossing.workload)
+    outlook = make_outlook(asked, crossing.workload, least=least)
     _write(asked, out_file, overwrite=overwrite)
     if json:
         print_json(outlook.to_dict())

@@ -259,6 +259,12 @@ class _Problem:
             found = spending.mean(spending.precisions(row))[0]
             return float((np.log(found) - np.log(limits)).max())
 
+        if excess(-WIDE) < 0 or excess(WIDE) > 0:
+            near, far = ("wide", "smaller") if excess(-WIDE) < 0 else ("small", "larger")
+            raise PlanError(
+                f"the targets are too {near}: no loss from {exp(-WIDE):.0e} to {exp(WIDE):.0e} "
+                f"just meets them. To fix, state {far} ones."
+            )
         return exp(brentq(excess, -WIDE, WIDE, xtol=1e-12))
 
     @property

@@ -1,6 +1,5 @@
 """The plan of a release: everything decided before a count is read."""
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -58,6 +57,7 @@ from countwise.tables.notation import Names, read_variables
 from countwise.tables.pattern import Pattern, read_patterns
 from countwise.tables.tabulate import OUTSIDE
 from countwise.tables.workload import Workload
+from countwise.toml_files import read_toml
 
 MECHANISMS: dict[str, type[IntegerLaw]] = {
     "geometric": Geometric,
@@ -420,13 +420,7 @@ def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
 def read_plan(path: str | Path) -> Plan:
     """A plan from a TOML file."""
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            data = tomllib.load(file)
-    except FileNotFoundError:
-        raise PlanError(f"{path}: there is no such plan file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise PlanError(f"{path}: not a plan in TOML: {problem}") from None
+    data = read_toml(path, what="plan", error=PlanError)
     return from_dict(data, where=str(path))
 
 

@@ -1,5 +1,6 @@
 """The tables a plan asks for, and what of tables that cross is measured, at which share."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,7 +17,7 @@ from countwise.tables.crossed_invariants import (
     margin_named_by,
 )
 from countwise.tables.invariants import Invariants
-from countwise.tables.notation import Names, margin_of, name_of, wanted
+from countwise.tables.notation import Names, margin_of, margins_of, name_of, wanted
 from countwise.tables.pattern import Pattern
 from countwise.tables.workload import Margin, Workload
 
@@ -27,6 +28,8 @@ ADJUSTMENTS = ("auto", "least-squares")
 TREES_ONLY = {"pool": "", "total": "independent"}
 Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
+TARGET = re.compile(r"(?P<by>.*?)\s*(?:±|:\s*(?:±|\+-|\+/-))(?P<within>.*)", re.DOTALL)
+LEAST_TARGET = 1  # published counts are whole numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +50,12 @@ class Wanted:
 
 
 def read_wanted(tables: str | Sequence[Any]) -> tuple[Wanted, ...]:
-    """The wishes in `county*age, tract:race`, or in a list of such texts, mappings or wishes."""
+    """The wishes in `county*age, tract:race`, or in a list of such texts, mappings or wishes.
+
+    A target may follow each, `county*age: ±20; tract: ±50`, with `+-` for a sign that is no key.
+    """
     if isinstance(tables, str):
-        tables = [text for text in tables.split(",") if text.strip()]
+        tables = [text for text in re.split("[,;]", tables) if text.strip()]
     return tuple(_read_one(each) for each in tables)
 
 
@@ -57,7 +63,9 @@ def _read_one(given: Any) -> Wanted:
     if isinstance(given, Wanted):
         return given
     if isinstance(given, str):
-        return Wanted(by=given.strip())
+        found = TARGET.fullmatch(given)
+        given = {"by": given.strip()} if found is None else found.groupdict()
+        return Wanted(by=given["by"].strip(), within=_target(given.get("within"), given["by"]))
     if not isinstance(given, Mapping) or "by" not in given:
         raise PlanError(
             'a table needs the levels it crosses, such as by = "county*sex" or by = ["county", '
@@ -67,12 +75,24 @@ def _read_one(given: Any) -> Wanted:
         one_of(key, KEYS, what="a key of a table", error=PlanError)
     by = given["by"]
     text = by if isinstance(by, str) else ":".join(map(str, by))
-    within = given.get("within")
     return Wanted(
         by=text,
         weight=exact(given.get("weight", 1), what=f"weight of table {text!r}"),
-        within=None if within is None else exact(within, what=f"within of table {text!r}"),
+        within=_target(given.get("within"), text),
     )
+
+
+def _target(given: Any, table: str) -> Fraction | None:
+    """What the errors of a table are to stay within, if that is said."""
+    if given is None:
+        return None
+    found = exact(given, what=f"the target of table {table.strip()!r}")
+    if found < LEAST_TARGET:
+        raise PlanError(
+            f"the target of table {table.strip()!r} is ±{written(found)}, and published counts are "
+            "whole numbers. To fix, choose ±1 or more, or publish the table as it is (--exact)."
+        )
+    return found
 
 
 def declared_variables(data: Any, *, where: str) -> dict[str, tuple[str, ...]]:
@@ -191,7 +211,7 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     found = wanted([each.by for each in plan.wishes], plan.variables)
     pairs = [(wish, margin) for wish, new in zip(wishes, found, strict=True) for margin in new]
     weights = {margin: float(wish.weight) for wish, margin in pairs}
-    within = {margin: float(wish.within) for wish, margin in pairs if wish.within is not None}
+    within = {margin: float(each) for margin, each in targets_of(plan).items()}
     free = free_margins(plan, workload)
     reach = {
         each: 0 if any(known.covers(each) for known in free) else plan.reach(workload.size(each))
@@ -202,6 +222,16 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     if within and any(reach[margin] for margin in within):
         return targets(workload, within, weights, unit=plan.unit, reach=reach)
     return design(workload, weights, unit=plan.unit, loss=loss, reach=reach)
+
+
+def targets_of(plan: "Plan") -> dict[Margin, Fraction]:
+    """The published tables that have a target; the smallest where several wishes name one."""
+    found: dict[Margin, Fraction] = {}
+    for wish in plan.wishes:
+        if (width := wish.within) is not None:
+            for margin in margins_of(wish.by, plan.variables):
+                found[margin] = min(width, found.get(margin, width))
+    return found
 
 
 def best_table_shares(plan: "Plan", workload: Workload) -> dict[str, Fraction] | str:

@@ -6,7 +6,6 @@ COUNTWISE_SERVER_ and its name in capitals. Data sets are tables `[datasets.NAME
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from countwise.errors import ConfigError
 from countwise.examples.workers import workers
+from countwise.toml_files import read_toml
 from countwise.verification.schema import Schema, read_schema
 
 PREFIX = "COUNTWISE_SERVER_"
@@ -138,12 +138,7 @@ def _example(state: Path) -> DatasetSettings:
 def _read(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such configuration file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"{path}: not a configuration in TOML: {problem}") from None
+    return read_toml(path, what="configuration", error=ConfigError)
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:

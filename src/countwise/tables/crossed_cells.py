@@ -17,10 +17,11 @@ from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.domain import Domain, factor_of
 from countwise.tables.domainfile import read_domain_file
-from countwise.tables.files import TableFile, load, without_blank
+from countwise.tables.files import load, without_blank
 from countwise.tables.hierarchy import build
 from countwise.tables.notation import Names, check_names, read_variables
 from countwise.tables.rowchecks import refuse_bad_labels
+from countwise.tables.table_file import TableFile
 from countwise.tables.variable import Variable
 from countwise.tables.workload import Workload
 

@@ -1,6 +1,5 @@
 """Domain files (`domain.toml`): the public levels, bins, hierarchies and lists of cells."""
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from countwise.tables.hrc import INDENT, read_hrc
 from countwise.tables.labels import refuse_totals_of_domain
 from countwise.tables.pattern import Pattern, read_pattern
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels
+from countwise.toml_files import read_toml
 
 COLUMN_KEYS = ("levels", "edges", "labels", "missing", "other")
 NESTED_KEYS = ("columns", "file", "tree", "hierarchy", "code", "indent", "missing", "other")
@@ -72,13 +72,7 @@ def read_zeros(path: str | Path, *, by: Sequence[str]) -> tuple[Pattern, ...]:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
-    except FileNotFoundError:
-        raise TableError(f"{path}: there is no such domain file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise TableError(f"{path}: not a domain in TOML: {problem}") from None
+    return read_toml(path, what="domain", error=TableError)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
 Every refusal names the file, the row as an editor shows it, and a column that was asked for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from glob import glob
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.dialect import (
     PLAIN,
@@ -25,63 +24,10 @@ from countwise.tables.dialect import (
 from countwise.tables.file_faults import ARROW, is_parquet, missing_column, parsing
 from countwise.tables.frames import NAME, Table
 from countwise.tables.statistical import is_statistical, read_statistical
+from countwise.tables.table_file import FilePart, TableFile
 from countwise.tables.workbooks import is_workbook, read_sheet, rows_above
 
 ROW = "countwise row"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FilePart:
-    """One of several files that are read as one table."""
-
-    path: Path
-    first_row: int
-    height: int
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TableFile:
-    """A table as a frame of the wanted columns, able to say where a row stands."""
-
-    path: Path
-    frame: pl.DataFrame
-    first_row: int
-    rows: IntArray | None = None
-    """For each row of the frame its row in the file, where some were left out."""
-    parts: tuple[FilePart, ...] = ()
-    """The files that a pattern stands for, in the order of the rows."""
-    thousands: str | None = None
-    orders: Mapping[str, pl.Enum] = field(default_factory=dict)
-    """The order of labels where a column declares one by its type."""
-
-    def where(self, row: int) -> str:
-        """The place of a row of the frame, counted as an editor or viewer of the file counts."""
-        return f"{self.path}, {self.place(row)}"
-
-    def place(self, row: int) -> str:
-        """The same within the file."""
-        return self.place_in_file(row if self.rows is None else int(self.rows[row]))
-
-    def place_in_file(self, row: int) -> str:
-        """The place of a row of the file, counted from 0."""
-        for part in self.parts:
-            if row < part.height:
-                return f"row {row + part.first_row} of {part.path.name}"
-            row -= part.height
-        return f"row {row + self.first_row}"
-
-    def subject(self, column: str) -> str:
-        """How a message speaks of a count of this column."""
-        return f"column {column!r}"
-
-    def ordered(self, by: Sequence[str]) -> pl.DataFrame:
-        """The labels of level columns, with the order that they declare."""
-        return self.frame.select(pl.col(name).cast(self.orders.get(name, pl.String)) for name in by)
-
-    def kept(self, keep: IntArray) -> "TableFile":
-        """The same with some of its rows."""
-        rows = keep if self.rows is None else self.rows[keep]
-        return replace(self, frame=self.frame[keep], rows=rows)
 
 
 Loader = Callable[[Table, Sequence[str], str], TableFile]

@@ -232,15 +232,23 @@ def build(cells: pl.DataFrame) -> tuple[Hierarchy, IntArray]:
 def _coded(column: pl.Series) -> tuple[tuple[str, ...], CodeArray]:
     """The labels of a column in their order, and for each row the number of its label."""
     kind = column.dtype
-    if not isinstance(kind, pl.Enum):
-        column = column.cast(pl.String)
-        kind = pl.Enum(natural(column.unique()))
-        column = column.cast(kind)
-    physical = column.to_physical().to_numpy()
-    used = np.unique(physical)
+    if isinstance(kind, pl.Enum):
+        physical = column.to_physical().to_numpy()
+        used = np.unique(physical)
+        return tuple(kind.categories[used].to_list()), _renumbered(physical, used)
+    interned = column.cast(pl.Categorical)
+    distinct = interned.unique()
+    texts = distinct.cast(pl.String)
+    order = natural(texts)
+    used = distinct.to_physical().to_numpy()[order]
+    return tuple(texts[order].to_list()), _renumbered(interned.to_physical().to_numpy(), used)
+
+
+def _renumbered(codes: npt.NDArray[Any], used: npt.NDArray[Any]) -> CodeArray:
+    """Codes by their places in the list of those that are used."""
     numbers = np.zeros(int(used.max(initial=0)) + 1, dtype=np.uint32)
     numbers[used] = np.arange(len(used))
-    return tuple(kind.categories[used].to_list()), numbers[physical]
+    return np.asarray(numbers[codes], dtype=np.uint32)
 
 
 def _sorted(columns: list[CodeArray]) -> bool:

@@ -9,10 +9,11 @@ from countwise.errors import TableError
 from countwise.tables.crosstab import load_crosstab
 from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import PLACE, Domain, Factor
-from countwise.tables.files import TableFile, load, without_blank
+from countwise.tables.files import load, without_blank
 from countwise.tables.frames import Table
 from countwise.tables.labels import CODES, refuse_totals, total_labels
 from countwise.tables.sdmx import TOTAL, load_sdmx
+from countwise.tables.table_file import TableFile
 from countwise.tables.totals import marked, without_total_rows, without_totals
 
 LAYOUTS = ("long", "wide", "sdmx")

@@ -8,9 +8,10 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import TableError
-from countwise.tables.files import TableFile, load
+from countwise.tables.files import load
 from countwise.tables.hierarchy import ROOT, Hierarchy, build, check_level_names, listed
 from countwise.tables.rowchecks import whole_numbers
+from countwise.tables.table_file import TableFile
 
 
 def read_noisy(

@@ -3,9 +3,9 @@
 A word is a level, or a variable, which stands for its finest level. `a:b` is the table of every
 category of a with every category of b; `a*b` is that with its totals: everyone, a, b and a:b.
 `a + b` is both tables, and parentheses group: `geography*(band + year)`. Two levels of one variable
-cross to the finer of the two, because its categories lie within those of the other. A comma ends
-one wish and begins the next. The notation is that of model formulas, as in Langsrud and Lupp,
-SSBtools.
+cross to the finer of the two, because its categories lie within those of the other. A comma or
+semicolon ends one wish and begins the next. The notation is that of model formulas, as in Langsrud
+and Lupp, SSBtools.
 """
 
 import re
@@ -20,7 +20,7 @@ from countwise.tables.workload import Margin
 
 Names = Mapping[str, tuple[str, ...]]
 """Variables by name, each with its levels from coarse to fine."""
-SIGNS = "*:+(),>="
+SIGNS = "*:+(),;±>="
 TOKEN = re.compile(r"\s*([*:+()]|[^*:+()]+)")
 MOST_CROSSED = 2  # variables beside the first that tables cross by default
 
@@ -106,7 +106,7 @@ def wanted(tables: Sequence[str], names: Names) -> list[tuple[Margin, ...]]:
         if not new:
             raise TableError(
                 f"table {text.strip()!r} is listed twice: those before it have all its counts. To "
-                "fix, leave it out."
+                "fix, leave it out, or list it first if its target or weight is its own."
             )
         seen.update(new)
         found.append(tuple(new))

@@ -5,7 +5,10 @@ others by their text. The order of the rows of a confidential table is never kep
 depend on its counts. A frame carries an order as the categories of its columns (`polars.Enum`).
 """
 
+import numpy as np
 import polars as pl
+
+from countwise.arrays import IntArray
 
 AGE = (
     r"^(?<before>under|below|less than|up to|<|≤)?\s*"
@@ -18,9 +21,9 @@ AGE = (
 """A number, a range of numbers, or what is below or above a number."""
 
 
-def by_size(labels: pl.Series) -> pl.Series | None:
-    """Different labels as numbers or ages rise, others behind them; None if most are neither."""
-    parts = labels.to_frame("label").with_columns(
+def by_size(labels: pl.Series) -> IntArray | None:
+    """The order of different labels as numbers or ages, others last; None if most are neither."""
+    parts = pl.DataFrame({"label": labels}).with_columns(
         pl.col("label").str.to_lowercase().str.extract_groups(AGE).alias("parts")
     )
     found = parts.unnest("parts")
@@ -33,13 +36,15 @@ def by_size(labels: pl.Series) -> pl.Series | None:
     found = found.select("label", number.alias("number"), side.alias("side"))
     if found["number"].is_not_null().sum() * 2 <= len(found):
         return None
-    return found.sort("number", "side", "label", nulls_last=True)["label"]
+    order = found.select(pl.arg_sort_by("number", "side", "label", nulls_last=True))
+    return order.to_series().to_numpy().astype(np.int64)
 
 
-def natural(labels: pl.Series) -> pl.Series:
-    """Different labels by size if most are numbers or ages, else by their text."""
-    found = by_size(labels)
-    return labels.sort() if found is None else found
+def natural(labels: pl.Series) -> IntArray:
+    """The order of different labels by size if most are numbers or ages, else by their text."""
+    codes = labels.str.contains(r"^[0-9]+$").all() and labels.str.len_bytes().n_unique() == 1
+    found = None if codes else by_size(labels)  # of digits of one length the text says the size
+    return labels.arg_sort().to_numpy().astype(np.int64) if found is None else found
 
 
 def as_listed(cells: pl.DataFrame) -> pl.DataFrame:
@@ -55,7 +60,7 @@ def as_listed(cells: pl.DataFrame) -> pl.DataFrame:
 def _listed(column: pl.Series, *, alone: bool) -> pl.Series:
     labels = column.cast(pl.String).unique(maintain_order=True)
     found = None if alone else by_size(labels)
-    return labels if found is None else found
+    return labels if found is None else labels[found]
 
 
 def as_published(cells: pl.DataFrame) -> pl.DataFrame:

@@ -10,11 +10,12 @@ from countwise.arrays import IntArray
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import Cut
 from countwise.tables.domain import Domain
-from countwise.tables.files import Rows, TableFile, load
+from countwise.tables.files import Rows, load
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.order import as_published
 from countwise.tables.reading import placed, unique_cells
 from countwise.tables.rowchecks import refuse_bad_labels, refuse_bad_rows, whole_numbers
+from countwise.tables.table_file import TableFile
 from countwise.tables.tabulate import Tabulation, count_records
 
 

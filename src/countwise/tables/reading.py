@@ -16,13 +16,14 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
-from countwise.tables.files import ROW, Loader, TableFile, load, name_of, without_blank
+from countwise.tables.files import ROW, Loader, load, name_of, without_blank
 from countwise.tables.frames import as_table
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
 from countwise.tables.labels import refuse_totals_of_domain
 from countwise.tables.layouts import Layout
 from countwise.tables.order import as_listed
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels, whole_numbers
+from countwise.tables.table_file import TableFile
 from countwise.tables.workload import Workload
 
 NO_DOMAIN = (

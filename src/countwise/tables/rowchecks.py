@@ -13,8 +13,9 @@ from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import MAX_COUNT
 from countwise.tables.file_faults import parsing
-from countwise.tables.files import ROW, TableFile, checked_schema, opened, type_name
+from countwise.tables.files import ROW, checked_schema, opened, type_name
 from countwise.tables.labels import alike, refuse_totals, total_labels
+from countwise.tables.table_file import TableFile
 
 Check = tuple[str, pl.Expr]
 """What is to be said of a row, and the rows of which it is true."""

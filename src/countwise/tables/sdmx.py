@@ -13,9 +13,10 @@ import polars as pl
 
 from countwise.errors import TableError
 from countwise.tables.dialect import PLAIN, Reading
-from countwise.tables.files import TableFile, column_names, load, name_of, without_blank
+from countwise.tables.files import column_names, load, name_of, without_blank
 from countwise.tables.frames import Table
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.table_file import TableFile
 from countwise.tables.workload import Workload
 
 TOTAL = "_T"

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from countwise.errors import TableError
-from countwise.tables.files import TableFile
 from countwise.tables.rowchecks import refuse_bad_labels, whole_numbers
+from countwise.tables.table_file import TableFile
 
 SUM = "countwise sum"
 

@@ -1,6 +1,5 @@
 """The public schema of a data set: all that a request may depend on before noise is drawn."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 from countwise.errors import RequestError, SchemaError
+from countwise.toml_files import read_toml
 
 Kind = Literal["number", "integer", "binary", "category"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -95,13 +95,7 @@ class Schema:
 def read_schema(path: str | Path) -> Schema:
     """The schema in a TOML file."""
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            data = tomllib.load(file)
-    except FileNotFoundError:
-        raise SchemaError(f"{path}: there is no such schema file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise SchemaError(f"{path}: not a schema in TOML: {problem}") from None
+    data = read_toml(path, what="schema", error=SchemaError)
     return schema_from_dict(data, where=str(path))
 
 
