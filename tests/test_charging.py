@@ -356,7 +356,7 @@ def test_in_pieces_what_is_refused_after_noise_stays_spent(
         with pytest.raises(InputError, match="the last row changed") as refusal:
             release_large(here)
     assert refusal.value.__notes__ == [
-        "ε = 1 of data set 'people' is spent: the run had come to its noise."
+        "ε = 1 of data set 'people' is spent: the run had come to where its noise is drawn."
     ]
     assert not place(here.folder / "rel").exists()
     assert here.balance().spent == 1_000_000

@@ -9,7 +9,7 @@ from countwise import compiled_ahead, kernels
 from countwise.errors import CountwiseError
 from countwise.kernels.compilation import not_kept
 
-INLINED = {"keyed_hash._round"}  # into their callers, which are kept
+INLINED = {"keyed_hash._round", "keyed_hash._turn"}  # into their callers, which are kept
 
 
 @pytest.mark.timeout(1200)

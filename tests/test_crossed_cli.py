@@ -312,3 +312,35 @@ def test_zeros_of_a_domain_and_exact_tables(records: Path) -> None:
     assert states == people.group_by("state").len().sort("state")["len"].to_list()
     planned = run("plan", domain, *ACROSS, "--rho", "1/2", "--exact", "state")
     assert "published exactly as they are" in planned
+
+
+def test_a_plan_reads_the_table_as_the_release_does(cells: Path) -> None:
+    """Title lines, another separator, and rows of totals: said once, and meant by both."""
+    table = pl.read_csv(cells, infer_schema=False)
+    totals = pl.DataFrame({name: ["Total"] for name in table.columns if name != "n"})
+    whole = str(table["n"].cast(pl.Int64).sum())
+    table = pl.concat([table, totals.with_columns(n=pl.lit(whole)).select(table.columns)])
+    odd = cells.with_name("odd.csv")
+    odd.write_text("People\n\n" + table.write_csv(separator=";"))
+    said = ("--skip", 2, "--separator", ";", "--total-code", "Total", "--count", "n")
+    shape = ("table", "counts")
+    tables = [
+        [{name: each[name] for name in shape} for each in json.loads(found)["tables"]]
+        for found in (
+            run("plan", odd, *ACROSS, *said, "--rho", "1/2", "--json"),
+            run("plan", cells, *ACROSS, "--rho", "1/2", "--json"),
+        )
+    ]
+    assert tables[0] == tables[1]
+    with pytest.raises(InputError, match="--total-code"):
+        run("plan", odd, *ACROSS, *said[:4], "--count", "n", "--rho", "1/2")
+
+
+def test_everyone_together_is_a_table_too(cells: Path) -> None:
+    run("release", cells, *ACROSS, "--count", "n", "--cells-are-public", "--rho", 1,
+        "--out", cells.parent / "r")  # fmt: skip
+    run("convert", cells.parent / "r", "--to", "wide", "--table", "total",
+        "--out", cells.parent / "t.csv")  # fmt: skip
+    assert pl.read_csv(cells.parent / "t.csv").shape == (1, 1)
+    posterior = cw.infer(read(cells.parent / "r"))
+    assert posterior.sum(year=["0-9"], sex="f").mean == posterior.sum("year=0-9, sex=f").mean

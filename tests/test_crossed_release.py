@@ -13,8 +13,10 @@ import pytest
 import countwise as cw
 from countwise.errors import CountwiseError, InputError, ReleaseError, TableError
 from countwise.noise.laws import IntegerLaw
+from countwise.noise.zcdp import epsilon_of_levels
 from countwise.release import measure as boundary
 from countwise.release.crossed_release import CrossedRelease, check_margins
+from countwise.release.feasible import refuse_infeasible
 from countwise.tables.confidential import Confidential
 from countwise.tables.workload import Margin, Workload
 from crossings import all_margins, flat, random_tree, variable
@@ -435,3 +437,46 @@ def test_people_who_move_below_exact_tables_cost_what_is_promised(
 def test_what_can_not_be_exact_or_zero_is_refused(given: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         plan_for(space(), epsilon=1, **given).settled(space()).budget(space())
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [["block1:age1", "total"], ["block1:age1", "block1", "age1", "total"], ["age1", "block1:age1"]],
+)
+def test_no_table_that_a_person_moves_is_without_noise(tables: list[str]) -> None:
+    """Shares that come to nothing are no way to publish true counts, whatever the order."""
+    cells = Workload(variables=(flat("block", 20_000), flat("age", 110)))
+    plan = plan_for(cells, tables=tables, epsilon=1, split="relative")
+    budget = plan.budget(cells)
+    assert budget.loss == 1
+    assert all(each.loss > 0 and each.law.scale > 0 for each in budget.levels)
+
+
+def test_tables_that_nothing_determines_are_refused_before_anything_is_spent() -> None:
+    cells = space()
+    tables = ["place2:age2:sex1"]
+    for given in ({"epsilon": {"place2": 1}}, {"epsilon": 1, "split": {"place2": 1}}):
+        with pytest.raises(InputError, match="is a sum of no table with a loss"):
+            plan_for(cells, tables=tables, **given).budget(cells)
+
+
+def test_a_loss_is_stated_once_a_table() -> None:
+    cells = space()
+    with pytest.raises(InputError, match="stated twice"):
+        plan_for(cells, epsilon={"place2*sex1": 1, "sex1*place2": 1})
+    with pytest.raises(InputError, match="2 tables at once"):
+        plan_for(cells, epsilon={"place2+place2*sex1": 1})
+
+
+def test_a_loss_that_leaves_no_noise_is_refused() -> None:
+    cells = space()
+    with pytest.raises(InputError, match="no noise to speak of"):
+        refuse_infeasible(plan_for(cells, epsilon=100_000), cells)
+
+
+def test_rows_may_be_scattered_in_any_table() -> None:
+    """The stated ε does not depend on which of two tables comes last."""
+    one = (("a", "b"), ("b", "a"))
+    levels = {"a": ((3,), Fraction(1, 2)), "b": ((3,), Fraction(4))}
+    first, second = (epsilon_of_levels([levels[name] for name in order]) for order in one)
+    assert first == pytest.approx(second, rel=1e-9)

@@ -78,7 +78,7 @@ def _holds_arrays(kind: type) -> bool:
 
 
 def test_every_source_that_is_named_stands_in_the_bibliography() -> None:
-    page = (SOURCE.parents[1] / "docs" / "bibliography.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "bibliography.md").read_text(encoding="utf-8")
     named = {
         pair
         for path in MODULES

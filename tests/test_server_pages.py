@@ -164,8 +164,8 @@ def routes(office):
     found = [
         route
         for part in (
-            site.assets, site.session, site.datasets, site.asking, site.answers, site.keys,
-            site.users, site.budgets, site.records,
+            site.assets, site.session, site.datasets, site.questions, site.answers, site.keys,
+            site.users, site.budgets, site.history,
         )
         for route in part.router.routes
         if isinstance(route, APIRoute)

@@ -66,7 +66,8 @@ def convert(
     if json:
         print_json({"file": str(file), "format": chosen, "nodes": release.size})
         return
-    out.print(f"{release.size:,} counts of {folder} written to {file} ({chosen}).")
+    what = f"{release.size:,} counts" if table is None else f"Table {table}"
+    out.print(f"{what} of {folder} written to {file} ({chosen}).")
 
 
 def write(

@@ -23,6 +23,7 @@ from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
 from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.layouts import Layout
 from countwise.tables.reading import read_domain, read_public_counts
 
 EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
@@ -88,7 +89,7 @@ def plan(
         layout,
         total_code,
         domain=None,
-        by=asked.by,
+        by=asked.columns,
         no_totals=no_totals,
         reading=options.make_reading(locals()),
     )
@@ -101,7 +102,8 @@ def plan(
             least=unit is not None,
             overwrite=overwrite,
             json=json,
-            no_totals=no_totals,
+            count=count,
+            layout=loader,
         )
         return
     if unit is not None:
@@ -152,7 +154,8 @@ def _plan_crossed(
     least: bool,
     overwrite: bool,
     json: bool,
-    no_totals: bool,
+    count: str,
+    layout: Layout,
 ) -> None:
     """The same for tables that cross: what each publishes, costs, and stays within."""
     if stand_in is not None:
@@ -160,7 +163,7 @@ def _plan_crossed(
             "--stand-in simulates releases of one tree, and these tables cross. To fix, leave it "
             "out: the errors after least squares are known without it."
         )
-    crossing = read_crossed_domain(cells, asked.variables, no_totals=no_totals)
+    crossing = read_crossed_domain(cells, asked.variables, count=count, layout=layout)
     if least:
         asked = least_plan(asked, crossing.workload)
     outlook = make_outlook(asked, crossing.workload, least=least)

@@ -16,6 +16,7 @@ from countwise.tables.crossed_cells import CrossedDomain, read_crossed_domain, v
 from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.engines import DEFAULT
+from countwise.tables.layouts import Layout
 from countwise.tables.notation import Names
 from countwise.tables.tabulate import Tabulation, write_confidential_cells
 
@@ -163,7 +164,7 @@ def plan_domain(plan: Plan, domain: Path | None, *, no_totals: bool = False) -> 
 def _crossing(domain: Path | None, names: Names, *, no_totals: bool) -> CrossedDomain:
     if domain is None:
         raise TableError(NO_DOMAIN)
-    return read_crossed_domain(domain, names, no_totals=no_totals)
+    return read_crossed_domain(domain, names, layout=Layout(no_totals=no_totals))
 
 
 def plan_tabulation(

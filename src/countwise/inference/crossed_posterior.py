@@ -1,6 +1,6 @@
 """What a release of crossed tables says about every true count, and about sums of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -10,7 +10,7 @@ import polars as pl
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
-from countwise.inference.box_names import Labels, NamedBox, box_of, find_box
+from countwise.inference.box_names import NamedBox, box_of, find_box
 from countwise.inference.box_statements import BoxSum, parse_statement
 from countwise.inference.posterior import in_brief
 from countwise.inference.statement_probabilities import Probability
@@ -29,6 +29,8 @@ PRIOR = NoPrior().words()
 ROUTE = "published noisy counts, own noise exact, all else as a normal"
 NORMAL = "none: the normal law of least squares, in which counts may be negative"
 PROBABILITY = 0.95
+Asked = str | int | Sequence[str | int]
+"""A label, or several of which the counts are added up."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +66,10 @@ class CrossedPosterior:
     released: tuple[IntArray, ...]
     route: str = ROUTE
     prior: str = PRIOR
+
+    def __repr__(self) -> str:
+        tables = ", ".join(self.workload.name(margin) for margin in self.workload.margins)
+        return f"CrossedPosterior(tables {tables}; ask .sum, .probability, .table)"
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -106,7 +112,7 @@ class CrossedPosterior:
             row.pop("prior")
             yield {"path": ", ".join(said) or ROOT, **row}
 
-    def sum(self, name: str = "", /, **labels: str | Sequence[str]) -> SumPosterior:
+    def sum(self, name: str = "", /, **labels: Asked) -> SumPosterior:
         """A sum by its name, "county=Wake|Durham, age=65+", or by labels for each level."""
         if name and labels:
             raise InputError("name a sum in one text or by labels, not both.")
@@ -132,12 +138,10 @@ class CrossedPosterior:
         mean, variance = sum_estimate(self.workload, self.measurements, self.estimates, terms)
         return mean + asked.constant, float(np.sqrt(variance))
 
-    def _labelled(self, labels: Labels) -> NamedBox:
-        said = [
-            f"{level}={each if isinstance(each, str) else '|'.join(each)}"
-            for level, each in labels.items()
-        ]
-        return box_of(self.workload, ", ".join(said) or ROOT, labels)
+    def _labelled(self, labels: Mapping[str, Asked]) -> NamedBox:
+        texts = {level: _texts(each) for level, each in labels.items()}
+        said = [f"{level}={'|'.join(each)}" for level, each in texts.items()]
+        return box_of(self.workload, ", ".join(said) or ROOT, texts)
 
     def _sum(self, named: NamedBox) -> SumPosterior:
         mean, variance = sum_estimate(
@@ -206,3 +210,9 @@ def tree_workload(hierarchy: Hierarchy) -> Workload:
     variable = Variable(name=hierarchy.by[-1], tree=hierarchy)
     margins = tuple(Margin((level,)) for level in range(len(hierarchy.sizes)))
     return Workload(variables=(variable,), margins=margins)
+
+
+def _texts(labels: Asked) -> list[str]:
+    """One label or several; whole numbers are labels as they are written."""
+    several = [labels] if isinstance(labels, str | int) else labels
+    return [str(each) for each in several]

@@ -12,6 +12,7 @@ from countwise.margins.incidence import node_of_each
 from countwise.tables.workload import Margin, Workload
 
 SECONDS = 60.0
+TIME_IS_UP = 1  # the solver's word for a limit reached
 
 
 def matched(
@@ -38,6 +39,11 @@ def matched(
         constraints=LinearConstraint(hstack([rows, rows, -rows]), *(counts - rows @ base,) * 2),
         options={"time_limit": SECONDS, "mip_rel_gap": 0.05},
     )
+    if whole.x is None and whole.status == TIME_IS_UP:
+        raise InputError(
+            f"whole cells that meet all exact counts at once were not found in {SECONDS:g} "
+            "seconds. To fix, keep fewer tables exact."
+        )
     if whole.x is None:
         raise InputError(
             "no whole cells meet all exact counts at once. "

@@ -53,19 +53,23 @@ def epsilon_at(rho: Fraction, *, delta: Fraction = DELTA) -> float:
 
 
 def epsilon_of_levels(levels: Sequence[Level], *, delta: Fraction = DELTA) -> float:
-    """The ε at δ of independent discrete Gaussian noise on levels from the root to the cells.
+    """The ε at δ of independent discrete Gaussian noise on the levels of a tree, or on tables.
 
     With rows of a person gathered in one node of every level, from the distribution of the loss.
     That is the worst case for one and two rows: with T the sum of two counts' noise, moving both
-    by one tells as much as moving T by two, and T is the noise of one count with more added. For
-    three rows or more, rows that are scattered in the cells are covered by the bound from the ρ
-    they have left: at least one row is elsewhere, so r² there becomes at most (r - 1)² + 1.
+    by one tells as much as moving T by two, and T is the noise of one count with more added. Three
+    rows or more that are not gathered everywhere are scattered in some level. The bound from the ρ
+    they have left covers them: at least one row is elsewhere there, so r² becomes at most
+    (r - 1)² + 1. In which level that is the least is not asked.
     """
     gathered = epsilon_of_noise([(m, sigma) for moves, sigma in levels for m in moves], delta=delta)
-    scattered = [*levels[:-1], (_scattered(levels[-1][0]), levels[-1][1])] if levels else []
-    if scattered and max(levels[-1][0]) > 2:
-        gathered = max(gathered, epsilon_at(_rho(scattered), delta=delta))
-    return min(gathered, epsilon_at(_rho(levels), delta=delta))
+    whole = _rho(levels)
+    scattered = [
+        epsilon_at(whole - _rho([(moves, sigma)]) + _rho([(_scattered(moves), sigma)]), delta=delta)
+        for moves, sigma in levels
+        if max(moves, default=0) > 2
+    ]
+    return min(max(gathered, *scattered, 0.0), epsilon_at(whole, delta=delta))
 
 
 def _rho(levels: Sequence[Level]) -> Fraction:

@@ -125,7 +125,7 @@ def split_for_equal_relative_error(
 
     A level of n nodes has typical counts of 1/n of the total. Geometric noise at ε/Δ has standard
     deviation 1/(√2·sinh(ε/(2Δ))); so the losses are 2Δ·asinh(n·x) for the x at which they add
-    up to ε. They are rounded to millionths of ε; the cells take the remainder.
+    up to ε. They are rounded to millionths of ε; the largest takes the remainder.
     """
 
     def losses(x: float) -> list[float]:
@@ -141,6 +141,6 @@ def split_for_equal_relative_error(
         name: max(Fraction(round(loss / float(epsilon) * MICRO), MICRO), Fraction(1, MICRO))
         for name, loss in zip(nodes, losses(low), strict=True)
     }
-    cells = list(nodes)[-1]
-    shares[cells] = 1 - sum((share for name, share in shares.items() if name != cells), Fraction(0))
+    largest = max(shares, key=lambda name: shares[name])
+    shares[largest] += 1 - sum(shares.values(), Fraction(0))
     return shares

@@ -66,6 +66,8 @@ class CrossedRelease(Publication):
     def drawn(self, margin: Margin, *, total: str = TOTAL) -> pl.DataFrame:
         """One table, rows by columns: the last variable's categories are columns, with totals."""
         counts = self.counts[self.workload.margins.index(margin)]
+        if not any(margin.levels):
+            return pl.DataFrame({total: counts.reshape(-1)})
         return crosstab(*tree_of(self.workload, margin, counts), total=total)
 
     def table(self) -> pl.DataFrame:

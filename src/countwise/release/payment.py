@@ -53,7 +53,9 @@ def paid(staging: Staging, payment: Payment) -> Iterator[None]:
         elif not staging.has(TOP):
             discard(staging.folder)
             if payment.purpose:
-                problem.add_note(f"{payment.words} is spent: the run had come to its noise.")
+                problem.add_note(
+                    f"{payment.words} is spent: the run had come to where its noise is drawn."
+                )
         raise
 
 

@@ -17,7 +17,7 @@ from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.choices import one_of
-from countwise.errors import PlanError
+from countwise.errors import CountwiseError, PlanError
 from countwise.noise.joint import QUICK_DRAWS, expected_draws
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
 from countwise.noise.numbers import Number, exact, written
@@ -49,6 +49,7 @@ from countwise.release.wanted import (
     measured_margins,
     read_wanted,
     refuse_trees_only,
+    refuse_undetermined,
 )
 from countwise.tables.crossed_cells import variables_of
 from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
@@ -303,11 +304,13 @@ class Plan:
                 nodes=n,
                 moves=level_moves(neighbours, rows=self.rows, nodes=n),
                 loss=losses[level],
-                law=self._law(losses[level], nodes=n),
+                law=self._law(losses[level], nodes=n, free=exact[level] == n or not reach[n]),
                 exact=exact[level],
             )
             for level, n in nodes.items()
         )
+        if isinstance(hierarchy, Workload):
+            refuse_undetermined(hierarchy, nodes)
         joint = self.mechanism == "joint"
         return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
 
@@ -331,10 +334,12 @@ class Plan:
             )
         return known
 
-    def _law(self, loss: Fraction, *, nodes: int) -> IntegerLaw:
-        """The noise that a level's loss buys."""
-        if not loss:
+    def _law(self, loss: Fraction, *, nodes: int, free: bool) -> IntegerLaw:
+        """The noise that a level's loss buys; none only where no person moves what is not exact."""
+        if free:
             return Exact()
+        if loss <= 0:
+            raise CountwiseError("counts that a person moves were given no loss, so no noise.")
         kind, neighbours = MECHANISMS[self.mechanism], cast(Neighbours, self.neighbours)
         if self.unit == "rho":
             reach = squared_level_sensitivity(neighbours, rows=self.rows, nodes=nodes)

@@ -1,7 +1,7 @@
 """The tables a plan asks for, and what of tables that cross is measured, at which share."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
@@ -141,7 +141,36 @@ def crossed_fields(plan: "Plan") -> Iterator[tuple[str, Any]]:
     for field in ("epsilon", "rho", "split"):
         given = getattr(plan, field)
         if isinstance(given, Mapping):
-            yield field, {name_of(margin_of(name, names), names): n for name, n in given.items()}
+            yield field, _by_table(given, names, what=field)
+
+
+def _by_table(given: Mapping[str, Any], names: Names, *, what: str) -> dict[str, Any]:
+    """Losses or weights by the names of tables as they are written, each table once."""
+    found: dict[str, Any] = {}
+    for text, number in given.items():
+        margins = margins_of(text.replace("*", ":"), names)
+        if len(margins) > 1:
+            raise PlanError(
+                f"{what} of {text!r} is for {len(margins)} tables at once. To fix, state it for "
+                "each, by its name, such as county*sex."
+            )
+        name = name_of(margins[0], names)
+        if name in found:
+            raise PlanError(f"{what} of table {name} is stated twice. To fix, state it once.")
+        found[name] = number
+    return found
+
+
+def refuse_undetermined(workload: Workload, measured: Iterable[str]) -> None:
+    """Every published table is a sum of a measured one, or nothing is known of its counts."""
+    finer = [margin_of(name, workload.names) for name in measured]
+    for margin in workload.margins:
+        if not any(each.covers(margin) for each in finer):
+            raise PlanError(
+                f"table {workload.name(margin)} is a sum of no table with a loss, so nothing would "
+                "be known of its counts. To fix, give it or a finer table a loss, or do not "
+                "publish it."
+            )
 
 
 def crossed_facts(plan: "Plan") -> dict[str, Any]:

@@ -17,10 +17,9 @@ from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.domain import Domain, factor_of
 from countwise.tables.domainfile import read_domain_file
-from countwise.tables.files import load, without_blank
 from countwise.tables.hierarchy import build
+from countwise.tables.layouts import Layout
 from countwise.tables.notation import Names, check_names, read_variables
-from countwise.tables.rowchecks import refuse_bad_labels
 from countwise.tables.table_file import TableFile
 from countwise.tables.variable import Variable
 from countwise.tables.workload import Workload
@@ -83,15 +82,17 @@ class CrossedDomain:
 
 
 def read_crossed_domain(
-    path: str | Path, names: Names, *, no_totals: bool = False
+    path: str | Path, names: Names, *, count: str = "", layout: Layout | None = None
 ) -> CrossedDomain:
-    """The crossing of a domain in TOML, or of a list of cells with a row each."""
-    by = tuple(level for levels in names.values() for level in levels)
+    """The crossing of a domain in TOML, or of a list of cells with a row each.
+
+    A table of another `layout` is a list of its cells too; its counts are not looked at.
+    """
+    by, layout = tuple(level for levels in names.values() for level in levels), layout or Layout()
     if Path(path).suffix.lower() == ".toml":
-        return CrossedDomain(domain=read_domain_file(path, by=by, no_totals=no_totals), names=names)
-    source = without_blank(load(Path(path), by, []))
-    refuse_bad_labels(source, by)
-    return listed_domain(source, names, public=True)
+        domain = read_domain_file(path, by=by, no_totals=layout.no_totals)
+        return CrossedDomain(domain=domain, names=names)
+    return listed_domain(layout.public(Path(path), by, count), names, public=True)
 
 
 def listed_domain(source: TableFile, names: Names, *, public: bool = False) -> CrossedDomain:

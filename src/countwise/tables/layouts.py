@@ -11,7 +11,8 @@ from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import PLACE, Domain, Factor
 from countwise.tables.files import load, without_blank
 from countwise.tables.frames import Table
-from countwise.tables.labels import CODES, refuse_totals, total_labels
+from countwise.tables.labels import CODES, refuse_totals, refuse_totals_of_domain, total_labels
+from countwise.tables.rowchecks import refuse_bad_labels
 from countwise.tables.sdmx import TOTAL, load_sdmx
 from countwise.tables.table_file import TableFile
 from countwise.tables.totals import marked, without_total_rows, without_totals
@@ -47,6 +48,17 @@ class Layout:
     def cells(self, table: Table, by: Sequence[str], count: str = "") -> TableFile:
         """The cells alone, by their labels; no count is looked at."""
         return without_total_rows(self._nodes(table, by, count), by)
+
+    def public(self, table: Table, by: Sequence[str], count: str = "") -> TableFile:
+        """The rows of a public list of cells, whose faulty labels can be shown."""
+        if not self.plain:
+            return self.cells(table, by, count)
+        source = without_blank(load(table, by, []))
+        refuse_bad_labels(source, by)
+        if not self.no_totals:
+            labels = {name: source.frame[name].unique().cast(pl.String) for name in by}
+            refuse_totals_of_domain(labels, where=str(source.path))
+        return source
 
     @property
     def plain(self) -> bool:

@@ -16,10 +16,9 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
-from countwise.tables.files import ROW, Loader, load, name_of, without_blank
+from countwise.tables.files import ROW, Loader, name_of
 from countwise.tables.frames import as_table
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
-from countwise.tables.labels import refuse_totals_of_domain
 from countwise.tables.layouts import Layout
 from countwise.tables.order import as_listed
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels, whole_numbers
@@ -141,8 +140,8 @@ def _crossed_counts(
     if domain is None:
         crossing = listed_domain(source, names)
     else:
-        no_totals = isinstance(loader, Layout) and loader.no_totals
-        crossing = read_crossed_domain(domain, names, no_totals=no_totals)
+        said = Layout(no_totals=isinstance(loader, Layout) and loader.no_totals)
+        crossing = read_crossed_domain(domain, names, layout=said)
     workload = crossing.workload
     place = places_in(workload, source.frame)
     where = source.path if domain is None else Path(domain)
@@ -207,11 +206,8 @@ def _summed(source: TableFile, counts: IntArray, by: Sequence[str]) -> tuple[Tab
 
 def _refuse_alike(source: TableFile, by: Sequence[str], *, shown: bool) -> None:
     """Refuse labels that differ in capitals or spaces only; those of public cells are shown."""
-    refuse_alike(source.path, _labels(source, by), shown=shown)
-
-
-def _labels(source: TableFile, by: Sequence[str]) -> dict[str, pl.Series]:
-    return {name: source.frame[name].unique().cast(pl.String) for name in by}
+    labels = {name: source.frame[name].unique().cast(pl.String) for name in by}
+    refuse_alike(source.path, labels, shown=shown)
 
 
 def read_domain(
@@ -227,13 +223,7 @@ def read_domain(
         from countwise.tables.domainfile import read_domain_file
 
         return read_domain_file(path, by=by, no_totals=layout.no_totals).hierarchy
-    if layout.plain:
-        source = without_blank(load(path, by, []))
-        refuse_bad_labels(source, by)
-        if not layout.no_totals:
-            refuse_totals_of_domain(_labels(source, by), where=str(path))
-    else:
-        source = layout.cells(path, by, count)
+    source = layout.public(path, by, count)
     _refuse_alike(source, by, shown=True)
     return unique_cells(replace(source, frame=as_listed(source.frame.select(by))), by)[0]
 
