@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from countwise.errors import CountwiseError
 from countwise.examples import BY, COUNT, clinics
@@ -24,6 +25,7 @@ from countwise.release.piecewise_release import release_by_pieces
 from countwise.release.plan import ADJUSTMENTS, Plan
 from countwise.release.run import release
 from countwise.risk.loss import expected_losses
+from countwise.sumproduct.prior_free_laws import ByNormal
 from countwise.sumproduct.priors import read_prior
 from countwise.tables.reading import read_counts
 from countwise.verification.reference_samplers import standard_draws, table_draws
@@ -69,7 +71,9 @@ def releases() -> None:
 
 
 def look_at(made: Release) -> None:
-    """What the noisy counts of a release say, with and without a prior."""
+    """What the noisy counts of a release say, with and without a prior, and by a normal."""
+    for _ in ByNormal(measurements=(made.measurements,)).laws(len(BY)):
+        pass
     rng = np.random.default_rng(0)
     for prior in ("none", "uniform"):
         posterior = infer(made, prior=prior)
@@ -92,6 +96,21 @@ def releases_in_pieces() -> None:
         large = read_large_release(folder / "release", most=PIECE)
         assert large is not None
         infer_by_pieces(large, folder, prior=read_prior("none"))
+
+
+def tables_that_cross() -> None:
+    """Whole cells of tables that cross, with and without exact ones, and what they say."""
+    plans: tuple[dict[str, Any], ...] = (
+        {"epsilon": 3},
+        {"rho": 1, "adjust": "least-squares"},
+        {"rho": 1, "exact": ("region", "diagnosis")},
+    )
+    by, across = BY[:1], BY[-1:]
+    rows = pl.read_csv(clinics()).group_by(*by, *across).agg(pl.col(COUNT).sum())
+    table = read_counts(rows, by=by, across=",".join(across), count=COUNT, cells_are_public=True)
+    for given in plans:
+        made = release(table, Plan(by=by, across=",".join(across), **given))
+        infer(made).table()
 
 
 def published_counts() -> None:
@@ -135,6 +154,7 @@ def sampled_verification() -> None:
 JOBS: dict[str, Callable[[], None]] = {
     "releases": releases,
     "releases in pieces": releases_in_pieces,
+    "tables that cross": tables_that_cross,
     "published counts": published_counts,
     "losses": losses,
     "verification": try_requests,
