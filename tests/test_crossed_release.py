@@ -16,7 +16,6 @@ from countwise.noise.laws import IntegerLaw
 from countwise.noise.zcdp import epsilon_of_levels
 from countwise.release import measure as boundary
 from countwise.release.crossed_release import CrossedRelease, check_margins
-from countwise.release.feasible import refuse_infeasible
 from countwise.tables.confidential import Confidential
 from countwise.tables.workload import Margin, Workload
 from crossings import all_margins, flat, random_tree, variable
@@ -466,12 +465,6 @@ def test_a_loss_is_stated_once_a_table() -> None:
         plan_for(cells, epsilon={"place2*sex1": 1, "sex1*place2": 1})
     with pytest.raises(InputError, match="2 tables at once"):
         plan_for(cells, epsilon={"place2+place2*sex1": 1})
-
-
-def test_a_loss_that_leaves_no_noise_is_refused() -> None:
-    cells = space()
-    with pytest.raises(InputError, match="no noise to speak of"):
-        refuse_infeasible(plan_for(cells, epsilon=100_000), cells)
 
 
 def test_rows_may_be_scattered_in_any_table() -> None:

@@ -26,7 +26,7 @@ COMMANDS = {
     "number.",
     "serve": "Answer claims about confidential data over HTTP, within budgets. Stops on SIGTERM.",
     "backup": "Copy the database while the server runs, and check the ledger of the copy.",
-    "warm-up": "Compile everything ahead, once for all commands: for images, services and "
+    "warm-up": "Compile what commands use ahead, once for all commands: for images, services and "
     "impatient users.",
     "audit": "Checks to run on your own machine.",
     "ledger": "The ledger of privacy loss that countwise serve, and release and verify --ledger "

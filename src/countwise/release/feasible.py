@@ -8,7 +8,6 @@ import os
 
 from countwise.errors import PlanError
 from countwise.noise import joint, opendp_backend, sampling
-from countwise.noise.numbers import written
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
@@ -19,7 +18,6 @@ LEARNING_BYTES_A_NODE = 300
 """Memory at its peak: 32 to 80 bytes a count, and 262 where a prior is fitted, as measured on
 200,000 cells. The default `auto` learns from five million cells at most."""
 LEARNING = ("bayes",)
-LEAST_VARIANCE_OF_NOISE = 1e-100  # its inverse is a weight that doubles can bear
 BYTES_A_CELL, BYTES_A_COUNT = 200, 80
 """Memory of tables that cross, at its peak: measured on 100,000 and 400,000 cells, 22 tables."""
 
@@ -27,10 +25,8 @@ BYTES_A_CELL, BYTES_A_COUNT = 200, 80
 def refuse_infeasible(plan: Plan, space: Hierarchy | Workload) -> None:
     """Refuse a release in memory whose noise can not be drawn or whose counts can not be held."""
     plan = plan.settled(space)
-    budget = plan.budget(space)
-    refuse_undrawable(plan, budget)
+    refuse_undrawable(plan, plan.budget(space))
     if isinstance(space, Workload):
-        refuse_bare(budget)
         refuse_too_many(plan.workload(space))
         return
     hierarchy = space
@@ -41,16 +37,6 @@ def refuse_infeasible(plan: Plan, space: Hierarchy | Workload) -> None:
             f"counts, and this machine has {memory() / 1e9:,.3g} GB. To fix, use a larger machine, "
             "fewer levels, or adjust least-squares, which releases large tables in pieces."
         )
-
-
-def refuse_bare(budget: Budget) -> None:
-    """Refuse tables that cross whose noise is too little for least squares to weigh."""
-    for each in budget.levels:
-        if each.law.scale and each.law.variance < LEAST_VARIANCE_OF_NOISE:
-            raise PlanError(
-                f"{budget.symbol} = {written(each.loss)} leaves table {each.level} no noise to "
-                "speak of. To fix, spend less on it, or declare it exact."
-            )
 
 
 def refuse_too_many(workload: Workload) -> None:
