@@ -10,7 +10,9 @@ EXAMPLE = "Example: countwise warm-up"
 
 
 def warm_up(json: options.Json = False) -> None:
-    """Compile what commands use ahead, once for all: for images, services and impatient users."""
+    """Compile what commands use ahead, once for all commands: for images, services and impatient
+    users.
+    """
     start = perf_counter()
     with progress(len(compiled_ahead.JOBS)) as tell:
         folder = compiled_ahead.compile_ahead(tell)
