@@ -1,5 +1,6 @@
 """countwise plan: what a release would cost and how good it would be, before anything is spent."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,12 +20,16 @@ from countwise.release.certificate import exact_nodes
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
+from countwise.reports.plan_page import plan_page
+from countwise.risk.closed_form import closed_form
+from countwise.risk.loss_curve import POINTS, loss_curve
 from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
 from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.layouts import Layout
 from countwise.tables.reading import read_domain, read_public_counts
+from countwise.tables.workload import Workload
 
 EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
 
@@ -80,6 +85,10 @@ def plan(
         Path | None,
         typer.Option("--out", help="Write the plan here, for countwise release --plan."),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write a page to try other losses and shares on, with the errors."),
+    ] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -100,6 +109,7 @@ def plan(
             stand_in,
             out_file,
             least=unit is not None,
+            page=page,
             overwrite=overwrite,
             json=json,
             count=count,
@@ -130,6 +140,7 @@ def plan(
                 tell=lambda done: tell(f"simulated release {done + 1}"),
             )
     _write(asked, out_file, overwrite=overwrite)
+    _write_page(chosen, hierarchy, page, {}, overwrite=overwrite)
     if json:
         print_json(_as_data(chosen, budget, margins, even, errors))
     else:
@@ -145,6 +156,24 @@ def _write(asked: Plan, out_file: Path | None, *, overwrite: bool) -> None:
             partial.write_text(asked.to_toml(), encoding="utf-8")
 
 
+def _write_page(
+    chosen: Plan,
+    shape: Hierarchy | Workload,
+    page: Path | None,
+    within: Mapping[str, float],
+    *,
+    overwrite: bool,
+) -> None:
+    """The page of a settled plan, where one was asked for."""
+    if page is None:
+        return
+    with whole(page, overwrite=overwrite) as partial, progress(POINTS) as tell:
+        curve = loss_curve(chosen, shape, tell=tell)
+        form = closed_form(chosen, shape, curve.planned)
+        text = plan_page(chosen, chosen.budget(shape), curve, form, within=within)
+        partial.write_text(text, encoding="utf-8")
+
+
 def _plan_crossed(
     cells: Path,
     asked: Plan,
@@ -152,6 +181,7 @@ def _plan_crossed(
     out_file: Path | None,
     *,
     least: bool,
+    page: Path | None,
     overwrite: bool,
     json: bool,
     count: str,
@@ -168,6 +198,7 @@ def _plan_crossed(
         asked = least_plan(asked, crossing.workload)
     outlook = make_outlook(asked, crossing.workload, least=least)
     _write(asked, out_file, overwrite=overwrite)
+    _write_page(outlook.chosen, crossing.workload, page, outlook.within, overwrite=overwrite)
     if json:
         print_json(outlook.to_dict())
         return
