@@ -7,15 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import InputError, PlanError
 from countwise.release.aims import without_loss
-from countwise.release.plan import (
-    ADJUSTMENTS,
-    DEFAULTS,
-    Plan,
-    from_dict,
-    read_plan,
-)
+from countwise.release.plan import DEFAULTS, Plan, from_dict, read_plan
 from countwise.release.wanted import Wanted, read_wanted
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
