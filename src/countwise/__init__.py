@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from countwise.inference.routes import infer, infer_measurements
     from countwise.release.crossed_release import CrossedRelease, read_release
     from countwise.release.document import Release
+    from countwise.release.person_rows import records
     from countwise.release.plan import Plan, read_plan
     from countwise.release.run import release
     from countwise.risk.tree_targets import plan_for_targets
@@ -39,6 +40,7 @@ __all__ = [
     "read_domain",
     "read_plan",
     "read_release",
+    "records",
     "release",
 ]
 
@@ -55,6 +57,7 @@ _ROOMS = {
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
+    "records": "release.person_rows",
     "release": "release.run",
 }
 
