@@ -10,6 +10,7 @@ import typer
 from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.draw_files import DRAWS, write_draws
 from countwise.cli.large_tables import infer_large
 from countwise.cli.output_files import PAGES, output_files, write_frame
 from countwise.cli.sum_answers import (
@@ -64,7 +65,7 @@ Prior = Annotated[
     typer.Option(
         help="none, nested, published (the release's own, of adjust bayes), uniform, uniform:1000, "
         "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, "
-        "compositions:1000, shares:0.4,0.6."
+        "compositions:1000, shares:0.4,0.6; of tables that cross none, learned, or nested."
     ),
 ]
 Statements = Annotated[
@@ -80,7 +81,11 @@ Sums = Annotated[
 ]
 Top = Annotated[int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")]
 DrawsOut = Annotated[
-    Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
+    Path | None,
+    typer.Option(
+        help="Write joint draws: a row a cell and a column a draw (.parquet or .csv), or an array "
+        "a level or table, and names (.npz)."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")]
 JointMode = Annotated[
@@ -134,7 +139,7 @@ def infer(
     tables = {"--out": file, "--joint-mode": joint_mode}
     outputs = output_files(
         tables,
-        {"--page": (page, PAGES), "--draws-out": (draws_out, (".npz",))},
+        {"--page": (page, PAGES), "--draws-out": (draws_out, DRAWS)},
         data_set=bool(engine),
         overwrite=overwrite,
     )
@@ -156,13 +161,25 @@ def infer(
             "--page": page,
         }
         if holds_crossed_tables(folder):
+            del others["--draws-out"], others["--prior published"]
             others |= {
-                f"--prior {prior}": prior != "none",
                 "--interval central": interval == "central",
                 "--engine": engine,
             }
             given = [name for name, value in others.items() if value]
-            infer_crossed(folder, file, given, sums or [], statement or [], level, overwrite, json)
+            infer_crossed(
+                folder,
+                file,
+                given,
+                sums or [],
+                statement or [],
+                level,
+                overwrite,
+                json,
+                prior=prior,
+                draws=(draws, draws_out),
+                seed=seed,
+            )
             return
         large = read_large_release(folder, most=piece)
         if large is not None and (large.sizes[-1] > MOST_WHOLE or file is not None):
@@ -244,14 +261,8 @@ def _write(
             partial.write_text(text, encoding="utf-8")
     if draws_out is not None:
         tell("drawing")
-        made = posterior.draws(draws, rng=rng).to_arviz()
-        arrays: dict[str, Any] = {
-            **made["posterior"],
-            **made["coords"],
-            "prior": np.array(posterior.joint_prior),
-        }
-        with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
+        made = posterior.draws(draws, rng=rng)
+        write_draws(made, posterior.joint_prior, draws_out, overwrite=overwrite)
 
 
 def _plain(
