@@ -21,7 +21,8 @@ from countwise.tables.workload import Margin, Workload
 from crossings import all_margins, flat, random_tree, variable
 from test_release_boundary import LAWS, RELATIONS, check, stated_scale
 
-FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json", "certificate.html"}
+PAGES = {"certificate.html", "release.html"}
+FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json"} | PAGES
 ACROSS = {"age": ("age1", "age2"), "sex1": ("sex1",)}
 
 

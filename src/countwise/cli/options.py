@@ -10,7 +10,7 @@ import typer
 from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import InputError, PlanError
 from countwise.release.aims import without_loss
-from countwise.release.plan import DEFAULTS, Plan, from_dict, read_plan
+from countwise.release.plan import DEFAULTS, IMPRINT, Plan, from_dict, read_plan
 from countwise.release.wanted import Wanted, read_wanted
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
@@ -153,13 +153,16 @@ Thousands = Annotated[
 ]
 Skip = Annotated[int, typer.Option(min=0, help="Lines above the header, such as titles.")]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of a workbook: its name or number.")]
+Title = Annotated[str | None, typer.Option(help="Name of the table, for every page.")]
+Producer = Annotated[str | None, typer.Option(help="Who publishes it, for every page.")]
+Contact = Annotated[str | None, typer.Option(help="Whom to ask, for every page.")]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan file; flags given beside it win.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
 
-PLAN_WORDS = ("by", "epsilon", "rho", *DEFAULTS)
+PLAN_WORDS = ("by", "epsilon", "rho", *DEFAULTS, *IMPRINT)
 
 
 def names(text: str | None) -> tuple[str, ...]:

@@ -105,6 +105,7 @@ class Release(Publication):
             method=self.method,
             reason=self.reason,
             ranges=self.ranges_in_brief,
+            imprint=self.imprint,
             version=version("countwise"),
             format=str(self.FORMAT),
         )
@@ -182,6 +183,7 @@ def read_release(folder: str | Path) -> Release:
         reason=manifest["adjustment"].get("reason", ""),
         ranges=_read_ranges(manifest, hierarchy, table),
         prior=_read_prior(manifest, hierarchy, measured, where=f"{folder}/release.json"),
+        made=str(manifest.get("made", "")),
     )
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError, InputError, PlanError
 from countwise.noise import entropy
+from countwise.pages.imprint import Imprint, today
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate, exact_nodes
@@ -253,6 +254,7 @@ def _manifest(work: TaskContext, reason: str) -> dict[str, Any]:
         method=work.method,
         reason=reason,
         ranges=Ranges(exact=False),
+        made=today(),
     )
     return top.manifest() | {"by": list(work.cut.by)}
 
@@ -270,6 +272,12 @@ def _describe(work: TaskContext, reason: str, manifest: dict[str, Any], out: Pat
         method=work.method,
         reason=reason,
         ranges=METHODS[False],
+        imprint=Imprint(
+            title=work.plan.title,
+            producer=work.plan.producer,
+            contact=work.plan.contact,
+            date=str(manifest["made"]),
+        ),
         version=version("countwise"),
         format=str(Release.FORMAT),
     )

@@ -10,6 +10,7 @@ from countwise.arrays import IntArray, frozen
 from countwise.margins.measurement import Measurement
 from countwise.margins.whole import Method, whole_cells
 from countwise.noise import entropy
+from countwise.pages.imprint import today
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.count_ranges import crossed_ranges, ranges_of
@@ -65,6 +66,7 @@ def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) ->
         reason=made.reason,
         prior=made.prior,
         ranges=ranges_of(measurements),
+        made=today(),
     )
 
 
@@ -86,6 +88,7 @@ def _tables(
         method=made.method,
         reason=made.reason,
         ranges=crossed_ranges(workload, measurements),
+        made=today(),
     )
 
 

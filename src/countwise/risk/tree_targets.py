@@ -13,7 +13,8 @@ from countwise.errors import PlanError
 from countwise.margins.shares import Design, targets
 from countwise.noise.numbers import LARGEST, SMALLEST
 from countwise.release import aims
-from countwise.release.plan import OPEN, Plan
+from countwise.release.noise_budget import OPEN
+from countwise.release.plan import Plan
 from countwise.release.wanted import Wanted, read_wanted
 from countwise.risk.closed_form import as_workload
 from countwise.risk.loss_curve import to_four_digits
