@@ -10,7 +10,6 @@ from countwise.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from countwise.errors import InputError
 from countwise.kernels.lattice_moves import CellGrid, CellScatter, LatticeNoise, move_cells
 from countwise.kernels.margin_factors import draw_factors
-from countwise.margins.boxes import is_exact
 from countwise.margins.certainties import certainties
 from countwise.margins.division import Division
 from countwise.margins.incidence import stacked_nodes
@@ -126,8 +125,8 @@ def begun(
 
 def _noise(workload: Workload, measurements: Sequence[Measurement]) -> LatticeNoise:
     exact = [
-        np.full(each.noisy.size, is_exact(each))
-        if each.exact is None or is_exact(each)
+        np.full(each.noisy.size, each.certain)
+        if each.exact is None or each.certain
         else each.exact.reshape(-1)
         for each in measurements
     ]
