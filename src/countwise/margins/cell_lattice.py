@@ -11,7 +11,7 @@ from countwise.errors import InputError
 from countwise.kernels.lattice_moves import CellGrid, CellScatter, LatticeNoise, move_cells
 from countwise.kernels.margin_factors import draw_factors
 from countwise.margins.certainties import certainties
-from countwise.margins.division import Division
+from countwise.margins.division import CellDivision
 from countwise.margins.incidence import stacked_nodes
 from countwise.margins.measurement import Measurement
 from countwise.noise.laws import IntegerLaw
@@ -75,7 +75,9 @@ class LatticeChain:
             )
 
 
-def lattice(workload: Workload, measurements: Sequence[Measurement], division: Division) -> Lattice:
+def lattice(
+    workload: Workload, measurements: Sequence[Measurement], division: CellDivision
+) -> Lattice:
     """The arrays for these noisy margins under this prior."""
     rows = len(measurements) + len(division.margins)
     if rows * workload.cells > MOST_PLACES:
