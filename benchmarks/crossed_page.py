@@ -39,8 +39,8 @@ is a root mean squared error of the counts of a margin, over its counts and over
 - *mbi, fractional*: the table that mbi 2.0 (McKenna et al.) fits to the same noisy margins by
   mirror descent. It is not whole, so it could not be published as counts.
 - *level by level*: the same noisy margins solved from the root of the places to the tracts, as
-  TopDown does: the non-negative tables of siblings nearest to all margins of their level, with the whole
-  table of their parent as their sum (OSQP), then whole ones next to them.
+  TopDown does: the non-negative tables of siblings nearest to all margins of their level, with the
+  whole table of their parent as their sum (OSQP), then whole ones next to them.
 
 The last column divides the error of the default by that of signed least squares, in the same
 releases: below 1 the default is better. Where it is more than 3% above, there is ✗ if that is
