@@ -9,8 +9,8 @@ from scipy.stats import chisquare, nbinom
 from countwise.arrays import FloatArray, IntArray
 from countwise.inference.diagnostics import effective_size
 from countwise.kernels.lattice_moves import POISSON
-from countwise.margins.division import Division
-from countwise.margins.lattice import LatticeChain, begun, lattice
+from countwise.margins.cell_lattice import LatticeChain, begun, lattice
+from countwise.margins.division import CellDivision
 from countwise.margins.measurement import Measurement
 from countwise.noise.laws import Exact, IntegerLaw, RoundedLaplace
 from countwise.tables.workload import Margin, Workload
@@ -24,9 +24,11 @@ def cube(sizes: tuple[int, ...]) -> Workload:
     return Workload(variables=variables, margins=every_margin(variables))
 
 
-def fixed(cells: int, shape: float) -> Division:
+def fixed(cells: int, shape: float) -> CellDivision:
     """Cells about means that are given, without factors."""
-    return Division(margins=(), shapes=(), rates=(), scatter=np.full(cells, shape), diffuse=DIFFUSE)
+    return CellDivision(
+        margins=(), shapes=(), rates=(), scatter=np.full(cells, shape), diffuse=DIFFUSE
+    )
 
 
 def kept(chain: LatticeChain, sweeps: int) -> IntArray:
@@ -112,16 +114,16 @@ def test_draws_have_the_law_that_enumeration_gives(name: str, shape: float) -> N
         assert (np.abs(found - exact) < 4 * errors).all()
 
 
-def division(workload: Workload, total: float) -> Division:
+def division(workload: Workload, total: float) -> CellDivision:
     """Rows, columns and cells that scatter; a total of about this size."""
     margins = (Margin((0, 0, 0)), Margin((1, 0, 0)), Margin((0, 1, 1)))
     shapes = tuple(np.full(workload.size(each), 2.0) for each in margins)
     rates = (np.full(1, 2.0 * workload.cells / total), *shapes[1:])
     scatter = np.full(workload.cells, 1.5)
-    return Division(margins=margins, shapes=shapes, rates=rates, scatter=scatter, diffuse=0.01)
+    return CellDivision(margins=margins, shapes=shapes, rates=rates, scatter=scatter, diffuse=0.01)
 
 
-def drawn_from(prior: Division, workload: Workload, rng: np.random.Generator) -> IntArray:
+def drawn_from(prior: CellDivision, workload: Workload, rng: np.random.Generator) -> IntArray:
     """Cells as the prior has them."""
     means = np.ones(workload.shape)
     for margin, shapes, rates in zip(prior.margins, prior.shapes, prior.rates, strict=True):

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError
 from countwise.examples import BY, COUNT, clinics
 from countwise.inference.paper_tables import infer_counts
 from countwise.inference.routes import infer
 from countwise.inference.subtree_posteriors import infer_by_pieces
 from countwise.kernels.compilation import folder_of_code
+from countwise.margins.cell_lattice import begun, lattice
 from countwise.margins.division import undivided
-from countwise.margins.lattice import begun, lattice
 from countwise.noise.laws import Geometric
 from countwise.progress import Tell, silent
 from countwise.release.count_sources import table_source
@@ -25,7 +26,7 @@ from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.large_release import read_large_release
 from countwise.release.piecewise_release import release_by_pieces
-from countwise.release.plan import ADJUSTMENTS, Plan
+from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.risk.loss import expected_losses
 from countwise.sumproduct.prior_free_laws import ByNormal

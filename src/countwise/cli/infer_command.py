@@ -26,6 +26,7 @@ from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
 from countwise.inference.tree_sums import tree_sums
 from countwise.pages.charts import chance
+from countwise.pages.imprint import Imprint, today
 from countwise.progress import Tell
 from countwise.release.document import read_release
 from countwise.release.folder import whole
@@ -190,11 +191,12 @@ def infer(
     rng = np.random.default_rng(seed)
     asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
     with progress(8) as tell:
-        summed = []
+        summed, imprint = [], Imprint(date=today())
         if counts is None:
             tell("reading")
             release = read_release(_given(folder))
             posterior = infer_release(release, source=source, tell=tell, **asked)
+            imprint = release.imprint
             summed = tree_sums(release, posterior, sums or [], rng=rng)
         else:
             posterior = infer_counts(
@@ -214,7 +216,14 @@ def infer(
         best = posterior.top(top, rng=rng) if top else []
         if joint_mode is not None:
             write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
-        _write(posterior, file, page, draws_out, draws, rng, level, interval, overwrite, tell)
+        if page is not None:
+            tell("writing the page")
+            text = posterior_page(
+                posterior, probability=level, interval=interval, answers=answers, imprint=imprint
+            )
+            with whole(page, overwrite=overwrite) as partial:
+                partial.write_text(text, encoding="utf-8")
+        _write(posterior, file, draws_out, draws, rng, level, interval, overwrite, tell)
     if json:
         plain = _plain(posterior, level, interval, answers, best, top)
         print_json(plain | ({"sums": plain_sums(summed, level)} if summed else {}))
@@ -241,7 +250,6 @@ def _epsilons(text: str | None) -> Any:
 def _write(
     posterior: Posterior,
     file: Path | None,
-    page: Path | None,
     draws_out: Path | None,
     draws: int,
     rng: np.random.Generator,
@@ -254,11 +262,6 @@ def _write(
         tell("writing the table")
         table = posterior.table(probability=level, interval=interval)
         write_frame(table, file, overwrite=overwrite)
-    if page is not None:
-        tell("writing the page")
-        text = posterior_page(posterior, probability=level, interval=interval)
-        with whole(page, overwrite=overwrite) as partial:
-            partial.write_text(text, encoding="utf-8")
     if draws_out is not None:
         tell("drawing")
         made = posterior.draws(draws, rng=rng)

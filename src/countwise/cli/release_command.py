@@ -48,7 +48,7 @@ EXAMPLE = (
     "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
     "--cells-are-public --out release/"
 )
-STAGES = 7
+STAGES = 8
 
 
 def release(
@@ -101,6 +101,9 @@ def release(
     ties: options.Ties = None,
     exact: options.Exact = None,
     zeros: options.Zeros = None,
+    title: options.Title = None,
+    producer: options.Producer = None,
+    contact: options.Contact = None,
     plan_file: options.PlanFile = None,
     csv: Annotated[
         bool | None,
@@ -305,3 +308,5 @@ def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> No
     if made.budget.exact is not None:
         out.print(promise.sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")
+    if (folder / "release.html").is_file():
+        out.print(f"See the counts: {(folder / 'release.html').resolve()}", soft_wrap=True)

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
+from countwise.margins.cell_lattice import Lattice, LatticeChain, begun, lattice
 from countwise.margins.division import learned_division
-from countwise.margins.lattice import Lattice, LatticeChain, begun, lattice
 from countwise.margins.measurement import Measurement
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.whole import whole_cells

@@ -29,7 +29,7 @@ FLAT = 1.0, 0.0  # shape and rate of the factor of everyone, under which any tot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Division:
+class CellDivision:
     """Margins from coarse to fine, everyone first, and gamma shapes and rates of their factors.
 
     `scatter` has the shape of every cell about its mean, `diffuse` the weight of no scatter.
@@ -49,10 +49,10 @@ class Division:
         )
 
 
-def undivided(workload: Workload) -> Division:
+def undivided(workload: Workload) -> CellDivision:
     """Cells alike but for chance, one factor for everyone."""
     everyone = Margin((0,) * len(workload.variables))
-    return Division(
+    return CellDivision(
         margins=(everyone,),
         shapes=(np.full(1, FLAT[0]),),
         rates=(np.full(1, FLAT[1]),),
@@ -61,7 +61,7 @@ def undivided(workload: Workload) -> Division:
     )
 
 
-def learned_division(seen: Reconstruction, rng: np.random.Generator) -> Division:
+def learned_division(seen: Reconstruction, rng: np.random.Generator) -> CellDivision:
     """The division of sums that noisy margins show; `rng` takes samples of many nodes."""
     workload = seen.workload
     everyone = Margin((0,) * len(workload.variables))
@@ -72,7 +72,7 @@ def learned_division(seen: Reconstruction, rng: np.random.Generator) -> Division
     scatter = np.full(workload.shape, POISSON)
     if own is not None:
         scatter = _shapes(seen, workload.finest, rng)
-    return Division(
+    return CellDivision(
         margins=(everyone, *margins),
         shapes=(np.full(1, FLAT[0]), *(each.reshape(-1) for each in shapes)),
         rates=(np.full(1, FLAT[1]), *(each.reshape(-1) for each in shapes)),

@@ -10,9 +10,8 @@ from countwise.arrays import BoolArray, FloatArray, Int32Array, IntArray
 from countwise.errors import InputError
 from countwise.kernels.lattice_moves import CellGrid, CellScatter, LatticeNoise, move_cells
 from countwise.kernels.margin_factors import draw_factors
-from countwise.margins.boxes import is_exact
 from countwise.margins.certainties import certainties
-from countwise.margins.division import Division
+from countwise.margins.division import CellDivision
 from countwise.margins.incidence import stacked_nodes
 from countwise.margins.measurement import Measurement
 from countwise.noise.laws import IntegerLaw
@@ -76,7 +75,9 @@ class LatticeChain:
             )
 
 
-def lattice(workload: Workload, measurements: Sequence[Measurement], division: Division) -> Lattice:
+def lattice(
+    workload: Workload, measurements: Sequence[Measurement], division: CellDivision
+) -> Lattice:
     """The arrays for these noisy margins under this prior."""
     rows = len(measurements) + len(division.margins)
     if rows * workload.cells > MOST_PLACES:
@@ -126,8 +127,8 @@ def begun(
 
 def _noise(workload: Workload, measurements: Sequence[Measurement]) -> LatticeNoise:
     exact = [
-        np.full(each.noisy.size, is_exact(each))
-        if each.exact is None or is_exact(each)
+        np.full(each.noisy.size, each.certain)
+        if each.exact is None or each.certain
         else each.exact.reshape(-1)
         for each in measurements
     ]
