@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from countwise.release.plan import Plan, read_plan
     from countwise.release.run import release
     from countwise.tables.reading import read_counts, read_domain
+    from countwise.verification.schema import Schema, read_schema
 
 __all__ = [
     "BudgetError",
@@ -30,6 +31,7 @@ __all__ = [
     "InputError",
     "Plan",
     "Release",
+    "Schema",
     "compare",
     "infer",
     "infer_counts",
@@ -39,6 +41,7 @@ __all__ = [
     "read_domain",
     "read_plan",
     "read_release",
+    "read_schema",
     "release",
 ]
 
@@ -46,6 +49,7 @@ _ROOMS = {
     "CrossedRelease": "release.crossed_release",
     "Plan": "release.plan",
     "Release": "release.document",
+    "Schema": "verification.schema",
     "compare": "inference.changes",
     "infer": "inference.routes",
     "infer_counts": "inference.paper_tables",
@@ -55,6 +59,7 @@ _ROOMS = {
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
+    "read_schema": "verification.schema",
     "release": "release.run",
 }
 
