@@ -33,7 +33,7 @@ CONTENTS = {1: ("by", "levels", *ALWAYS), 2: ("variables", "margins", "measured"
 """Of each release format, what its manifest has."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Release(Publication):
     """A published table: counts that add up, the noisy counts behind them, and how it was made."""
 

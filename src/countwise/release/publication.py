@@ -15,6 +15,7 @@ from countwise.arrays import IntArray
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.pages.imprint import Imprint
+from countwise.pages.notebook import Framed, Picture
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.count_ranges import METHODS, Ranges
@@ -29,8 +30,8 @@ MOST_SHOWN = 4_000_000
 """Counts up to which there is a page of them."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Publication(ABC):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Publication(Framed, ABC):
     """Counts that add up, the noisy counts behind them, and how they were made."""
 
     FORMAT: ClassVar[int]
@@ -46,6 +47,23 @@ class Publication(ABC):
     """Beside every count; None in folders that have none."""
     made: str = ""
     """The day it was made, as 2026-11-19; nothing in folders of earlier versions."""
+
+    def __repr__(self) -> str:
+        about = f"{self.plan.title!r}, " if self.plan.title else ""
+        return (
+            f"{type(self).__name__}({about}{self.size:,} counts, {self.budget.in_words()}, "
+            f"adjusted by {self.method}; see .table(), .plot(), .save())"
+        )
+
+    def to_polars(self) -> pl.DataFrame:
+        """The released counts, as `table` has them."""
+        return self.table()
+
+    def plot(self, name: str = "") -> Picture:
+        """The counts of a level or table with their ranges; without a name of the first."""
+        from countwise.release.counts_page import counts_picture  # it knows what is released
+
+        return counts_picture(self, name)
 
     @property
     @abstractmethod
