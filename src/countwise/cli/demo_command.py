@@ -13,10 +13,10 @@ from countwise.inference.routes import infer
 from countwise.release.plan import Plan
 from countwise.release.run import release as make_release
 from countwise.reports.posterior_page import posterior_page
-from countwise.reports.release_page import release_page
 from countwise.tables.reading import read_counts
 
 EXAMPLE = "Example: countwise demo --out my-demo"
+PAGES = ("release.html", "posterior.html")
 
 
 def demo(
@@ -33,20 +33,13 @@ def demo(
         made = make_release(table, plan, tell=tell)
         made.save(folder, overwrite=True, tell=tell)
         tell("inferring the true counts")
-        pages = {
-            "release.html": release_page(made),
-            "posterior.html": posterior_page(infer(made)),
-        }
-        for name, page in pages.items():
-            (folder / name).write_text(page, encoding="utf-8")
+        text = posterior_page(infer(made), imprint=made.imprint)
+        (folder / "posterior.html").write_text(text, encoding="utf-8")
     if json:
-        paths = {"folder": str(folder), "pages": [str(folder / name) for name in pages]}
+        paths = {"folder": str(folder), "pages": [str(folder / name) for name in PAGES]}
         print_json(made.manifest() | paths)
         return
     print_summary(made, folder)
     out.print(
-        f"See the released counts:          {(folder / 'release.html').resolve()}", soft_wrap=True
-    )
-    out.print(
-        f"See what the true counts can be:  {(folder / 'posterior.html').resolve()}", soft_wrap=True
+        f"See what the true counts can be: {(folder / 'posterior.html').resolve()}", soft_wrap=True
     )

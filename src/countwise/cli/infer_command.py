@@ -10,6 +10,7 @@ import typer
 from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.draw_files import DRAWS, write_draws
 from countwise.cli.large_tables import infer_large
 from countwise.cli.output_files import PAGES, output_files, write_frame
 from countwise.cli.sum_answers import (
@@ -25,6 +26,7 @@ from countwise.inference.routes import METHODS, SOURCES
 from countwise.inference.routes import infer as infer_release
 from countwise.inference.tree_sums import tree_sums
 from countwise.pages.charts import chance
+from countwise.pages.imprint import Imprint, today
 from countwise.progress import Tell
 from countwise.release.document import read_release
 from countwise.release.folder import whole
@@ -64,7 +66,7 @@ Prior = Annotated[
     typer.Option(
         help="none, nested, published (the release's own, of adjust bayes), uniform, uniform:1000, "
         "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, "
-        "compositions:1000, shares:0.4,0.6."
+        "compositions:1000, shares:0.4,0.6; of tables that cross none, learned, or nested."
     ),
 ]
 Statements = Annotated[
@@ -80,7 +82,11 @@ Sums = Annotated[
 ]
 Top = Annotated[int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")]
 DrawsOut = Annotated[
-    Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
+    Path | None,
+    typer.Option(
+        help="Write joint draws: a row a cell and a column a draw (.parquet or .csv), or an array "
+        "a level or table, and names (.npz)."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")]
 JointMode = Annotated[
@@ -134,7 +140,7 @@ def infer(
     tables = {"--out": file, "--joint-mode": joint_mode}
     outputs = output_files(
         tables,
-        {"--page": (page, PAGES), "--draws-out": (draws_out, (".npz",))},
+        {"--page": (page, PAGES), "--draws-out": (draws_out, DRAWS)},
         data_set=bool(engine),
         overwrite=overwrite,
     )
@@ -156,13 +162,25 @@ def infer(
             "--page": page,
         }
         if holds_crossed_tables(folder):
+            del others["--draws-out"], others["--prior published"]
             others |= {
-                f"--prior {prior}": prior != "none",
                 "--interval central": interval == "central",
                 "--engine": engine,
             }
             given = [name for name, value in others.items() if value]
-            infer_crossed(folder, file, given, sums or [], statement or [], level, overwrite, json)
+            infer_crossed(
+                folder,
+                file,
+                given,
+                sums or [],
+                statement or [],
+                level,
+                overwrite,
+                json,
+                prior=prior,
+                draws=(draws, draws_out),
+                seed=seed,
+            )
             return
         large = read_large_release(folder, most=piece)
         if large is not None and (large.sizes[-1] > MOST_WHOLE or file is not None):
@@ -173,11 +191,12 @@ def infer(
     rng = np.random.default_rng(seed)
     asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
     with progress(8) as tell:
-        summed = []
+        summed, imprint = [], Imprint(date=today())
         if counts is None:
             tell("reading")
             release = read_release(_given(folder))
             posterior = infer_release(release, source=source, tell=tell, **asked)
+            imprint = release.imprint
             summed = tree_sums(release, posterior, sums or [], rng=rng)
         else:
             posterior = infer_counts(
@@ -197,7 +216,14 @@ def infer(
         best = posterior.top(top, rng=rng) if top else []
         if joint_mode is not None:
             write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
-        _write(posterior, file, page, draws_out, draws, rng, level, interval, overwrite, tell)
+        if page is not None:
+            tell("writing the page")
+            text = posterior_page(
+                posterior, probability=level, interval=interval, answers=answers, imprint=imprint
+            )
+            with whole(page, overwrite=overwrite) as partial:
+                partial.write_text(text, encoding="utf-8")
+        _write(posterior, file, draws_out, draws, rng, level, interval, overwrite, tell)
     if json:
         plain = _plain(posterior, level, interval, answers, best, top)
         print_json(plain | ({"sums": plain_sums(summed, level)} if summed else {}))
@@ -224,7 +250,6 @@ def _epsilons(text: str | None) -> Any:
 def _write(
     posterior: Posterior,
     file: Path | None,
-    page: Path | None,
     draws_out: Path | None,
     draws: int,
     rng: np.random.Generator,
@@ -237,21 +262,10 @@ def _write(
         tell("writing the table")
         table = posterior.table(probability=level, interval=interval)
         write_frame(table, file, overwrite=overwrite)
-    if page is not None:
-        tell("writing the page")
-        text = posterior_page(posterior, probability=level, interval=interval)
-        with whole(page, overwrite=overwrite) as partial:
-            partial.write_text(text, encoding="utf-8")
     if draws_out is not None:
         tell("drawing")
-        made = posterior.draws(draws, rng=rng).to_arviz()
-        arrays: dict[str, Any] = {
-            **made["posterior"],
-            **made["coords"],
-            "prior": np.array(posterior.joint_prior),
-        }
-        with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
+        made = posterior.draws(draws, rng=rng)
+        write_draws(made, posterior.joint_prior, draws_out, overwrite=overwrite)
 
 
 def _plain(

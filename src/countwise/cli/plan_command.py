@@ -1,6 +1,7 @@
 """countwise plan: what a release would cost and how good it would be, before anything is spent."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,21 +11,27 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
+from countwise.cli.planned_charges import Account, as_data, print_charges
 from countwise.cli.table_margins import make_outlook, print_outlook, print_promise
 from countwise.errors import PlanError
 from countwise.noise.numbers import written
-from countwise.release.aims import TREES_HAVE_NONE, least_plan
+from countwise.release.aims import least_plan
 from countwise.release.budget import Budget, counts_in_words
-from countwise.release.certificate import exact_nodes
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
+from countwise.release.savings import largest_saving
+from countwise.reports.plan_page import plan_page
+from countwise.risk.closed_form import closed_form
+from countwise.risk.loss_curve import POINTS, loss_curve
 from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
+from countwise.risk.tree_targets import least_tree_plan
 from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.layouts import Layout
 from countwise.tables.reading import read_domain, read_public_counts
+from countwise.tables.workload import Workload
 
 EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
 
@@ -54,6 +61,9 @@ def plan(
     ties: options.Ties = None,
     exact: options.Exact = None,
     zeros: options.Zeros = None,
+    title: options.Title = None,
+    producer: options.Producer = None,
+    contact: options.Contact = None,
     person: options.Person = None,
     outside: options.Outside = None,
     plan_file: options.PlanFile = None,
@@ -80,11 +90,27 @@ def plan(
         Path | None,
         typer.Option("--out", help="Write the plan here, for countwise release --plan."),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write a page to try other losses and shares on, with the errors."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Show what this ledger would be charged and has left; with no loss, plan with "
+            "all of that. Nothing is charged."
+        ),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data set of the ledger.")] = None,
+    releases: Annotated[
+        int, typer.Option(min=1, help="So many releases of the same people: 12 for a year's.")
+    ] = 1,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
-    asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
+    account = Account(url=ledger, dataset=dataset, releases=releases)
+    asked = options.with_zeros_of(cells, account.plan(plan_file, locals()))
     loader = options.make_layout(
         layout,
         total_code,
@@ -100,15 +126,18 @@ def plan(
             stand_in,
             out_file,
             least=unit is not None,
+            page=page,
+            account=account,
             overwrite=overwrite,
             json=json,
             count=count,
             layout=loader,
         )
         return
-    if unit is not None:
-        raise PlanError(TREES_HAVE_NONE)
     hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
+    if unit is not None:
+        asked = least_tree_plan(asked, hierarchy, options.targets_of_tree(plan_file, tables))
+    costs = account.charges(asked)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)
     margins = level_margins(hierarchy, budget)
@@ -130,11 +159,13 @@ def plan(
                 tell=lambda done: tell(f"simulated release {done + 1}"),
             )
     _write(asked, out_file, overwrite=overwrite)
+    _write_page(chosen, hierarchy, page, {}, overwrite=overwrite)
     if json:
-        print_json(_as_data(chosen, budget, margins, even, errors))
+        print_json(_as_data(chosen, budget, margins, even, errors) | as_data(costs))
     else:
         _print(chosen, budget, margins, even, errors)
-        _print_exact(chosen, budget, hierarchy)
+        _print_exact(chosen, budget)
+        print_charges(costs)
         if out_file is not None:
             out.print(f"Plan written to {out_file}.")
 
@@ -145,6 +176,24 @@ def _write(asked: Plan, out_file: Path | None, *, overwrite: bool) -> None:
             partial.write_text(asked.to_toml(), encoding="utf-8")
 
 
+def _write_page(
+    chosen: Plan,
+    shape: Hierarchy | Workload,
+    page: Path | None,
+    within: Mapping[str, float],
+    *,
+    overwrite: bool,
+) -> None:
+    """The page of a settled plan, where one was asked for."""
+    if page is None:
+        return
+    with whole(page, overwrite=overwrite) as partial, progress(POINTS) as tell:
+        curve = loss_curve(chosen, shape, tell=tell)
+        form = closed_form(chosen, shape, curve.planned)
+        text = plan_page(chosen, chosen.budget(shape), curve, form, within=within)
+        partial.write_text(text, encoding="utf-8")
+
+
 def _plan_crossed(
     cells: Path,
     asked: Plan,
@@ -152,6 +201,8 @@ def _plan_crossed(
     out_file: Path | None,
     *,
     least: bool,
+    page: Path | None,
+    account: Account,
     overwrite: bool,
     json: bool,
     count: str,
@@ -164,14 +215,21 @@ def _plan_crossed(
             "out: the errors after least squares are known without it."
         )
     crossing = read_crossed_domain(cells, asked.variables, count=count, layout=layout)
+    saving = largest_saving(asked, crossing.workload, least=least)
     if least:
         asked = least_plan(asked, crossing.workload)
+    costs = account.charges(asked)
     outlook = make_outlook(asked, crossing.workload, least=least)
     _write(asked, out_file, overwrite=overwrite)
+    _write_page(outlook.chosen, crossing.workload, page, outlook.within, overwrite=overwrite)
     if json:
-        print_json(outlook.to_dict())
+        said = {} if saving is None else {"expensive": asdict(saving)}
+        print_json(outlook.to_dict() | said | as_data(costs))
         return
     print_outlook(outlook)
+    if saving is not None:
+        out.print(saving.words, markup=False)
+    print_charges(costs)
     if out_file is not None:
         out.print(f"Plan written to {out_file}.")
 
@@ -213,11 +271,16 @@ def _as_data(
     }
 
 
-def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
-    """What is not protected, and what that leaves of the promise."""
-    for each in exact_nodes(budget, hierarchy):
-        more = f" and {each['more']:,} more" if each["more"] else ""
-        out.print(f"Exact at level {each['level']!r}: {each['names']}{more}.", markup=False)
+def _print_exact(chosen: Plan, budget: Budget) -> None:
+    """How much is not protected, and what that leaves of the promise.
+
+    Which counts those are is not told: their labels are the file's, and a file whose columns were
+    mixed up has counts in the place of labels.
+    """
+    for each in budget.levels:
+        if each.exact:
+            share = f"{each.exact:,} of {each.nodes:,}"
+            out.print(f"Exact at level {each.level!r}: {share} counts.", markup=False)
     if budget.exact is not None:
         out.print(make_promise(chosen.neighbours, budget).sentences())
 

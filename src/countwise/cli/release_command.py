@@ -97,6 +97,9 @@ def release(
     ties: options.Ties = None,
     exact: options.Exact = None,
     zeros: options.Zeros = None,
+    title: options.Title = None,
+    producer: options.Producer = None,
+    contact: options.Contact = None,
     plan_file: options.PlanFile = None,
     csv: Annotated[
         bool | None,
@@ -287,3 +290,5 @@ def print_summary(made: Publication, folder: Path) -> None:
     if made.budget.exact is not None:
         out.print(promise.sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")
+    if (folder / "release.html").is_file():
+        out.print(f"See the counts: {(folder / 'release.html').resolve()}", soft_wrap=True)

@@ -180,6 +180,7 @@ def read_release(folder: str | Path) -> Release:
         reason=manifest["adjustment"].get("reason", ""),
         ranges=_read_ranges(manifest, hierarchy, table),
         prior=_read_prior(manifest, hierarchy, measured, where=f"{folder}/release.json"),
+        made=str(manifest.get("made", "")),
     )
 
 

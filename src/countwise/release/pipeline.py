@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError, InputError, PlanError
+from countwise.pages.imprint import today
 from countwise.progress import Tell, silent
 from countwise.release.checkpoints import Staging, identity_of, opened
 from countwise.release.count_ranges import Ranges
@@ -195,6 +196,7 @@ class PieceRun:
             method=self.method[0],
             reason=self.method[1],
             ranges=Ranges(exact=False),
+            made=today(),
             work=work,
             runner=stage(stage="writing") if self.data_set else None,
         )

@@ -13,7 +13,7 @@ from countwise.adjust.adjustments import ADJUSTMENTS, Choices
 from countwise.adjust.histogram import SIGNED
 from countwise.adjust.mode import Total
 from countwise.adjust.protocol import Adjustment
-from countwise.choices import one_of
+from countwise.choices import one_of, only_keys
 from countwise.errors import PlanError
 from countwise.noise.count_noise import MECHANISMS, Unit
 from countwise.noise.numbers import Number, exact, written
@@ -66,6 +66,8 @@ DEFAULTS: dict[str, Any] = {
     "zeros": (),
 }
 PATTERNS = ("exact", "zeros")
+IMPRINT = ("title", "producer", "contact")
+"""What a plan may say of the publication, for its pages."""
 CROSSED = ("variables", "tables")
 
 
@@ -84,7 +86,8 @@ class Plan:
     table.
     Variables `across` (`age: band > year, sex`, or levels by name) cross that of the levels `by`.
     What is then published are the `tables`: notation such as `county*age*sex, tract:race`, or a
-    list of such wishes, each of which may have a weight; losses are by table. Nodes picked by
+    list of such wishes, each of which may have a weight; losses are by table. `title`, `producer`
+    and `contact` stand on every page. Nodes picked by
     `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
 
@@ -111,6 +114,9 @@ class Plan:
     by: tuple[str, ...] = ()
     across: str | Mapping[str, Sequence[str]] = ""
     tables: str | Sequence[Any] = ()
+    title: str = ""
+    producer: str = ""
+    contact: str = ""
 
     def __post_init__(self) -> None:
         for unit in ("epsilon", "rho"):
@@ -148,6 +154,9 @@ class Plan:
             _set(self, kind, read_patterns(getattr(self, kind), by=self.by))
         _set(self, "across", read_variables(self.across) if self.across else {})
         _set(self, "tables", read_wanted(self.tables))
+        for word in IMPRINT:
+            if not isinstance(getattr(self, word), str):
+                raise PlanError(f"{word} must be a text, got {getattr(self, word)!r}.")
         self._check_crossed()
 
     def _check_crossed(self) -> None:
@@ -240,6 +249,7 @@ class Plan:
             **{name: getattr(self, name) for name in DEFAULTS if name not in ("split", *PATTERNS)},
             **{name: [each.to_dict() for each in getattr(self, name)] for name in PATTERNS},
             **crossed_facts(self),
+            **{name: text for name in IMPRINT if (text := getattr(self, name))},
         }
 
     def to_toml(self) -> str:
@@ -249,8 +259,8 @@ class Plan:
 
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
-    for key in data:
-        _choice(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
+    known = ("epsilon", "rho", "by", *DEFAULTS, *CROSSED, *IMPRINT)
+    only_keys(data, known, where=where, error=PlanError)
     if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
     across = declared_variables(data.get("variables", {}), where=where)

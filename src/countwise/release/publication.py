@@ -13,6 +13,7 @@ from countwise.arrays import IntArray
 from countwise.errors import CountwiseError
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
+from countwise.pages.imprint import Imprint
 from countwise.progress import Tell, silent
 from countwise.release.arrow_tables import write_tables
 from countwise.release.budget import Budget
@@ -26,6 +27,8 @@ from countwise.release.promise import make_promise
 COUNTS, NOISY, CSV = "counts.parquet", "measurements.parquet", "counts.csv"
 MOST_CSV = 20_000_000
 """Counts up to which counts.csv is written unless the user says otherwise."""
+MOST_SHOWN = 4_000_000
+"""Counts up to which there is a page of them."""
 
 Files = dict[str, list[str]]
 """For each of the two tables the files it is in, in the order of the rows."""
@@ -42,6 +45,8 @@ class Publication(ABC):
     """The adjustment used and, where the plan left the choice, why."""
     ranges: Ranges | None = None
     """Beside every count; None in folders that have none."""
+    made: str = ""
+    """The day it was made, as 2026-11-19; nothing in folders of earlier versions."""
     checksums: dict[str, str] = field(default_factory=dict)
     """Of the files that it was written to, if it was just published."""
     resumed: bool = False
@@ -86,6 +91,14 @@ class Publication(ABC):
         return {}
 
     @property
+    def imprint(self) -> Imprint:
+        """Who publishes it, as its plan says, and when."""
+        plan = self.plan
+        return Imprint(
+            title=plan.title, producer=plan.producer, contact=plan.contact, date=self.made
+        )
+
+    @property
     def ranges_in_brief(self) -> str:
         """How the ranges were found; nothing where there are none."""
         return "" if self.ranges is None else METHODS[self.ranges.exact]
@@ -110,14 +123,20 @@ class Publication(ABC):
         checksums = {name: checksum(folder / name) for name in names}
         text = as_text(self.manifest() | {"checksums": checksums})
         (folder / "release.json").write_text(text, encoding="utf-8")
-        (folder / "certificate.html").write_text(self.certificate(), encoding="utf-8")
+        self.write_pages(folder, tell)
         return checksums
+
+    def write_pages(self, folder: Path, tell: Tell) -> None:
+        """Write what people are to read."""
+        del tell
+        (folder / "certificate.html").write_text(self.certificate(), encoding="utf-8")
 
     def manifest(self) -> dict[str, Any]:
         """All that anyone needs to compute with the release, as plain data."""
         return {
             "format": FORMAT,
             "software": f"countwise {version('countwise')}",
+            **({"made": self.made} if self.made else {}),
             **self.contents(),
             "privacy": {
                 **self._loss(),
@@ -149,6 +168,7 @@ class Publication(ABC):
             method=self.method,
             reason=self.reason,
             ranges=self.ranges_in_brief,
+            imprint=self.imprint,
             version=version("countwise"),
             format=str(FORMAT),
         )
@@ -202,6 +222,19 @@ class HeldPublication(Publication):
             [folder / name for name in files[COUNTS]], columns=["count"], glob=False
         )
         self.check_counts(self.split(rows["count"]))
+
+    def page(self) -> str:
+        """The page that shows the counts with their ranges."""
+        from countwise.release.counts_page import release_page  # it knows what is released
+
+        return release_page(self)
+
+    def write_pages(self, folder: Path, tell: Tell) -> None:
+        """The certificate, and a page of the counts if there are not too many."""
+        super().write_pages(folder, tell)
+        if self.size <= MOST_SHOWN:
+            tell("drawing release.html")
+            (folder / "release.html").write_text(self.page(), encoding="utf-8")
 
     def save(
         self,

@@ -10,6 +10,7 @@ from countwise.arrays import IntArray, frozen
 from countwise.margins.measurement import Measurement
 from countwise.margins.whole import Method, whole_cells
 from countwise.noise import entropy
+from countwise.pages.imprint import today
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.checkpoints import MemoryStore
@@ -82,6 +83,7 @@ def _tree(table: Confidential, plan: Plan, budget: Budget, tell: Tell) -> Releas
         reason=made.reason,
         prior=made.prior,
         ranges=ranges_of(measurements),
+        made=today(),
     )
 
 
@@ -103,6 +105,7 @@ def _tables(
         method=made.method,
         reason=made.reason,
         ranges=crossed_ranges(workload, measurements),
+        made=today(),
     )
 
 

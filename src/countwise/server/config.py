@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from countwise.choices import only_keys
 from countwise.errors import ConfigError
 from countwise.examples.workers import workers
 from countwise.toml_files import read_toml
@@ -54,6 +55,12 @@ class Config:
     session_idle_minutes: float = 30.0
     sign_ins_per_minute: int = 10
     queries_per_minute: int = 60
+    plan_seconds: float = 5.0
+    rehearsal_seconds: float = 30.0
+    plan_memory_mb: int = 2048
+    arrival_seconds: float = 15.0
+    connections: int = 1000
+    trusted_proxies: str = ""
     attempts: int = 3
     example: bool = True
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
@@ -86,6 +93,11 @@ LIMITS: dict[str, tuple[float, float]] = {
     "session_idle_minutes": (0.01, 24 * 60),
     "sign_ins_per_minute": (1, 100_000),
     "queries_per_minute": (1, 1_000_000),
+    "plan_seconds": (0.01, 600),
+    "rehearsal_seconds": (0.01, 3600),
+    "plan_memory_mb": (256, 1 << 20),
+    "arrival_seconds": (0.1, 600),
+    "connections": (1, 100_000),
     "attempts": (1, 20),
 }
 SETTINGS = {each.name: each for each in fields(Config) if each.name != "datasets"}
@@ -100,9 +112,7 @@ def load_config(
     """The configuration of a file, the environment, and settings given here, later ones winning."""
     data = _read(path)
     where = str(path or "configuration")
-    for key in data:
-        if key not in ("server", "datasets"):
-            raise ConfigError(f"{where}: unknown table {key!r}; known are server and datasets.")
+    only_keys(data, ("server", "datasets"), where=where, error=ConfigError)
     settings: dict[str, Any] = {}
     base = path.parent if path else Path()
     for source, values in (
@@ -165,9 +175,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _setting(name: str, value: Any, *, where: str) -> Any:
-    known = SETTINGS.get(name)
-    if known is None:
-        raise ConfigError(f"{where}: unknown setting {name!r}; known are {', '.join(SETTINGS)}.")
+    only_keys([name], SETTINGS, where=where, error=ConfigError)
+    known = SETTINGS[name]
     if known.type is Path:
         if not isinstance(value, str | Path) or not str(value):
             raise ConfigError(f"{where}: {name} must be the name of a folder.")
@@ -194,9 +203,8 @@ def _dataset(name: str, facts: Any, *, base: Path, where: str) -> DatasetSetting
     if not isinstance(facts, Mapping):
         raise ConfigError(f"{where}: must be a table.")
     known = ("schema", "synthetic", "data", "table", "version")
+    only_keys(facts, known, where=where, error=ConfigError)
     for key, value in facts.items():
-        if key not in known:
-            raise ConfigError(f"{where}: unknown word {key!r}; known are {', '.join(known)}.")
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{where}: {key} must be text.")
     for key in known[:3]:
