@@ -78,6 +78,7 @@ ADJUSTMENTS: dict[str, AdjustmentKind] = {
     ),
     "auto": AdjustmentKind(
         make=lambda choices: Auto(tie_key=choices.tie_key, pool=choices.pool),
+        words="what similar noisy counts let expect, then whole numbers",
         fits=True,
         chooses=True,
         crosses=True,

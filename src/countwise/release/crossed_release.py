@@ -40,7 +40,7 @@ from countwise.tables.variable import Variable, make_variable
 from countwise.tables.workload import Margin, Workload, stacked_margins
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CrossedRelease(HeldPublication):
     """Published tables of variables that cross, and the noisy margins behind them."""
 

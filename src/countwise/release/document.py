@@ -32,7 +32,7 @@ from countwise.tables.measurements import Measurements
 from countwise.tables.order import as_published
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Release(HeldPublication):
     """A published table: counts that add up, the noisy counts behind them, and how it was made."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from countwise.errors import CountwiseError
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.pages.imprint import Imprint
+from countwise.pages.notebook import Framed, Picture
 from countwise.progress import Tell, silent
 from countwise.release.arrow_tables import write_tables
 from countwise.release.budget import Budget
@@ -34,9 +35,11 @@ Files = dict[str, list[str]]
 """For each of the two tables the files it is in, in the order of the rows."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Publication(ABC):
     """Counts that add up, the noisy counts behind them, and how they were made."""
+
+    HINT: ClassVar[str] = ""
 
     plan: Plan
     budget: Budget
@@ -51,6 +54,13 @@ class Publication(ABC):
     """Of the files that it was written to, if it was just published."""
     resumed: bool = False
     """Whether it went on from a run that was stopped."""
+
+    def __repr__(self) -> str:
+        about = f"{self.plan.title!r}, " if self.plan.title else ""
+        return (
+            f"{type(self).__name__}({about}{self.size:,} counts, {self.budget.in_words()}, "
+            f"adjusted by {self.method}{self.HINT})"
+        )
 
     @property
     @abstractmethod
@@ -90,6 +100,10 @@ class Publication(ABC):
         """Of the manifest, what else there is to say of the adjustment."""
         return {}
 
+    def page(self) -> str:
+        """The page that shows the counts with their ranges; nothing where they are elsewhere."""
+        return ""
+
     @property
     def imprint(self) -> Imprint:
         """Who publishes it, as its plan says, and when."""
@@ -123,13 +137,11 @@ class Publication(ABC):
         checksums = {name: checksum(folder / name) for name in names}
         text = as_text(self.manifest() | {"checksums": checksums})
         (folder / "release.json").write_text(text, encoding="utf-8")
-        self.write_pages(folder, tell)
-        return checksums
-
-    def write_pages(self, folder: Path, tell: Tell) -> None:
-        """Write what people are to read."""
-        del tell
         (folder / "certificate.html").write_text(self.certificate(), encoding="utf-8")
+        tell("drawing release.html")
+        if page := self.page():
+            (folder / "release.html").write_text(page, encoding="utf-8")
+        return checksums
 
     def manifest(self) -> dict[str, Any]:
         """All that anyone needs to compute with the release, as plain data."""
@@ -181,12 +193,30 @@ class Publication(ABC):
         return loss
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HeldPublication(Publication):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class HeldPublication(Publication, Framed):
     """A release whose counts are in memory."""
+
+    HINT: ClassVar[str] = "; see .table(), .plot(), .save()"
 
     counts: tuple[IntArray, ...]
     """The released counts, level by level or table by table."""
+
+    def to_polars(self) -> pl.DataFrame:
+        """The released counts, as `table` has them."""
+        return self.table()
+
+    def plot(self, name: str = "") -> Picture:
+        """The counts of a level or table with their ranges; without a name of the first."""
+        from countwise.release.counts_page import counts_picture  # it knows what is released
+
+        return counts_picture(self, name)
+
+    def page(self) -> str:
+        """The page that shows the counts with their ranges, up to MOST_SHOWN of them."""
+        from countwise.release.counts_page import release_page  # it knows what is released
+
+        return release_page(self) if self.size <= MOST_SHOWN else ""
 
     @abstractmethod
     def table(self) -> pl.DataFrame:
@@ -222,19 +252,6 @@ class HeldPublication(Publication):
             [folder / name for name in files[COUNTS]], columns=["count"], glob=False
         )
         self.check_counts(self.split(rows["count"]))
-
-    def page(self) -> str:
-        """The page that shows the counts with their ranges."""
-        from countwise.release.counts_page import release_page  # it knows what is released
-
-        return release_page(self)
-
-    def write_pages(self, folder: Path, tell: Tell) -> None:
-        """The certificate, and a page of the counts if there are not too many."""
-        super().write_pages(folder, tell)
-        if self.size <= MOST_SHOWN:
-            tell("drawing release.html")
-            (folder / "release.html").write_text(self.page(), encoding="utf-8")
 
     def save(
         self,
