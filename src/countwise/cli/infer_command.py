@@ -162,8 +162,9 @@ def infer(
             "--page": page,
         }
         if holds_crossed_tables(folder):
-            del others["--draws-out"], others["--prior published"]
             others |= {
+                "--draws-out": None,
+                "--prior published": None,
                 "--interval central": interval == "central",
                 "--engine": engine,
             }
