@@ -165,7 +165,7 @@ def test_a_release_is_charged_before_its_table_is_read(cells: Path) -> None:
         (["--across", "state"], "belongs to two variables"),
         (["--adjust", "mode"], "auto, least-squares"),
         (["--mechanism", "joint"], "along one tree"),
-        (["--engine", "spark"], "held whole"),
+        (["--engine", "spark"], "counts records of tables that cross"),
         (["--split", "county*yeer=1"], "Did you mean 'year'"),
         (["--across", "age: year > band, sex"], "no tree from coarse to fine"),
         (["--across", "age: band > years, sex"], "no column 'years'"),

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from countwise.inference.changes import compare
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer, infer_measurements
-    from countwise.release.aims import plan_for_targets
     from countwise.release.crossed_release import CrossedRelease, read_release
     from countwise.release.document import Release
+    from countwise.release.person_rows import records
     from countwise.release.plan import Plan, read_plan
     from countwise.release.run import release
+    from countwise.risk.tree_targets import plan_for_targets
     from countwise.tables.reading import read_counts, read_domain
     from countwise.verification.schema import Schema, read_schema
 
@@ -42,6 +43,7 @@ __all__ = [
     "read_plan",
     "read_release",
     "read_schema",
+    "records",
     "release",
 ]
 
@@ -54,12 +56,13 @@ _ROOMS = {
     "infer": "inference.routes",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",
-    "plan_for_targets": "release.aims",
+    "plan_for_targets": "risk.tree_targets",
     "read_counts": "tables.reading",
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
     "read_schema": "verification.schema",
+    "records": "release.person_rows",
     "release": "release.run",
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import typer
 
-from countwise.adjust.auto import adjusted
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
 from countwise.choices import one_of
@@ -16,12 +16,13 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.errors import InputError, TableError
 from countwise.margins.whole import Method
+from countwise.noise.count_noise import Unit, plainest
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing, whole
-from countwise.release.plan import ADJUSTMENTS, Plan
+from countwise.release.plan import Plan
 from countwise.release.run import adjusted_tables
-from countwise.release.wanted import ADJUSTMENTS as CROSSED_ADJUSTMENTS
+from countwise.release.wanted import CROSSING
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named, refuse_contradictions
 from countwise.tables.measurements import Measurements
@@ -76,10 +77,11 @@ def adjust(
         _adjust_again(table, file, method, overwrite=overwrite, json=json)
         return
     columns = [name.partition("@") for name in noisy or ["noisy"]]
-    unit, loss = ("epsilon", epsilon) if rho is None else ("rho", rho)
+    unit: Unit = "epsilon" if rho is None else "rho"
+    loss = epsilon if rho is None else rho
     # Noise that was drawn elsewhere has the law that is said, or the plainest.
     if plan_file is None:
-        plain = "geometric" if rho is None else "gaussian"
+        plain = plainest(unit)
         flags |= {"split": split or "even", "mechanism": mechanism or plain}
     plans = [options.make_plan(plan_file, flags | {unit: own or loss}) for _, _, own in columns]
     used, reason = method, ""
@@ -96,9 +98,9 @@ def adjust(
             counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
         else:
             adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
-            made = adjusted(adjustment, measurements)
+            made = adjustment.adjusted(measurements)
             counts, reason = made.counts, made.reason
-            used = made.method if reason else plans[0].adjust
+            used = made.method
             check_counts(hierarchy, counts)
         tell("writing")
         frame = stacked(hierarchy, count=counts)
@@ -126,7 +128,7 @@ def _adjust_again(
             f"{folder} is the release of one tree. To fix, adjust its measurements.parquet, and "
             "declare the noise as release.json has it."
         )
-    chosen = cast(Method, one_of(method or "auto", CROSSED_ADJUSTMENTS, what="--method"))
+    chosen = cast(Method, one_of(method or "auto", CROSSING, what="--method"))
     with progress(2) as tell:
         tell("making counts add up")
         again = adjusted_tables(made.workload, made.measurements, method=chosen)

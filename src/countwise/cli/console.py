@@ -49,7 +49,8 @@ def progress(total: int) -> Iterator[Tell]:
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("starting", total=total)
 
-        def tell(stage: str) -> None:
+        def tell(stage: str, done: int = 0, of: int = 0, /) -> None:
+            del done, of
             bar.update(task, advance=1, description=stage)
 
         yield tell
@@ -70,7 +71,7 @@ def stages() -> Iterator[Report]:
     with Progress(*columns, console=err, transient=True) as bar:
         tasks: dict[str, TaskID] = {}
 
-        def report(stage: str, done: int, of: int) -> None:
+        def report(stage: str, done: int = 0, of: int = 0, /) -> None:
             if stage not in tasks:
                 tasks[stage] = bar.add_task(stage, total=of)
             bar.update(tasks[stage], completed=done, total=of)

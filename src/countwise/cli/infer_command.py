@@ -10,6 +10,7 @@ import typer
 from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
+from countwise.cli.draw_files import DRAWS, write_draws
 from countwise.cli.large_tables import infer_large
 from countwise.cli.output_files import PAGES, output_files, write_frame
 from countwise.cli.sum_answers import (
@@ -65,7 +66,7 @@ Prior = Annotated[
     typer.Option(
         help="none, nested, published (the release's own, of adjust bayes), uniform, uniform:1000, "
         "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, "
-        "compositions:1000, shares:0.4,0.6."
+        "compositions:1000, shares:0.4,0.6; of tables that cross none, learned, or nested."
     ),
 ]
 Statements = Annotated[
@@ -81,7 +82,11 @@ Sums = Annotated[
 ]
 Top = Annotated[int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")]
 DrawsOut = Annotated[
-    Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
+    Path | None,
+    typer.Option(
+        help="Write joint draws: a row a cell and a column a draw (.parquet or .csv), or an array "
+        "a level or table, and names (.npz)."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")]
 JointMode = Annotated[
@@ -135,7 +140,7 @@ def infer(
     tables = {"--out": file, "--joint-mode": joint_mode}
     outputs = output_files(
         tables,
-        {"--page": (page, PAGES), "--draws-out": (draws_out, (".npz",))},
+        {"--page": (page, PAGES), "--draws-out": (draws_out, DRAWS)},
         data_set=bool(engine),
         overwrite=overwrite,
     )
@@ -157,13 +162,25 @@ def infer(
             "--page": page,
         }
         if holds_crossed_tables(folder):
+            del others["--draws-out"], others["--prior published"]
             others |= {
-                f"--prior {prior}": prior != "none",
                 "--interval central": interval == "central",
                 "--engine": engine,
             }
             given = [name for name, value in others.items() if value]
-            infer_crossed(folder, file, given, sums or [], statement or [], level, overwrite, json)
+            infer_crossed(
+                folder,
+                file,
+                given,
+                sums or [],
+                statement or [],
+                level,
+                overwrite,
+                json,
+                prior=prior,
+                draws=(draws, draws_out),
+                seed=seed,
+            )
             return
         large = read_large_release(folder, most=piece)
         if large is not None and (large.sizes[-1] > MOST_WHOLE or file is not None):
@@ -199,13 +216,7 @@ def infer(
         best = posterior.top(top, rng=rng) if top else []
         if joint_mode is not None:
             write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
-        if page is not None:
-            tell("writing the page")
-            text = posterior_page(
-                posterior, probability=level, interval=interval, answers=answers, imprint=imprint
-            )
-            with whole(page, overwrite=overwrite) as partial:
-                partial.write_text(text, encoding="utf-8")
+        _write_page(posterior, page, level, interval, answers, imprint, overwrite, tell)
         _write(posterior, file, draws_out, draws, rng, level, interval, overwrite, tell)
     if json:
         plain = _plain(posterior, level, interval, answers, best, top)
@@ -230,6 +241,26 @@ def _epsilons(text: str | None) -> Any:
     return parts[0] if len(parts) == 1 else parts
 
 
+def _write_page(
+    posterior: Posterior,
+    page: Path | None,
+    level: float,
+    interval: str,
+    answers: Any,
+    imprint: Imprint,
+    overwrite: bool,
+    tell: Tell,
+) -> None:
+    if page is None:
+        return
+    tell("writing the page")
+    text = posterior_page(
+        posterior, probability=level, interval=interval, answers=answers, imprint=imprint
+    )
+    with whole(page, overwrite=overwrite) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
 def _write(
     posterior: Posterior,
     file: Path | None,
@@ -247,14 +278,8 @@ def _write(
         write_frame(table, file, overwrite=overwrite)
     if draws_out is not None:
         tell("drawing")
-        made = posterior.draws(draws, rng=rng).to_arviz()
-        arrays: dict[str, Any] = {
-            **made["posterior"],
-            **made["coords"],
-            "prior": np.array(posterior.joint_prior),
-        }
-        with whole(draws_out, overwrite=overwrite) as partial, partial.open("wb") as stream:
-            np.savez_compressed(stream, **arrays)
+        made = posterior.draws(draws, rng=rng)
+        write_draws(made, posterior.joint_prior, draws_out, overwrite=overwrite)
 
 
 def _plain(

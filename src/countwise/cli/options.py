@@ -7,17 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import InputError, PlanError
 from countwise.release.aims import without_loss
-from countwise.release.plan import (
-    ADJUSTMENTS,
-    DEFAULTS,
-    IMPRINT,
-    Plan,
-    from_dict,
-    read_plan,
-)
-from countwise.release.wanted import read_wanted
+from countwise.release.plan import DEFAULTS, IMPRINT, Plan, from_dict, read_plan
+from countwise.release.wanted import Wanted, read_wanted
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
 from countwise.tables.files import is_text
@@ -254,7 +248,10 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     for name in {"epsilon", "rho", "split"} & set(given):
         given[name] = by_level(given[name], what=name)
     if unit:
-        return without_loss(base | given, unit)
+        words = base | given
+        if not words.get("variables"):
+            words.pop("tables", None)  # those of a tree are its levels: see targets_of_tree
+        return without_loss(words, unit)
     _refuse_targets(given.get("tables", ()))
     if "epsilon" in given or "rho" in given:
         base.pop("epsilon", None)
@@ -263,6 +260,13 @@ def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
     if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
     return from_dict(data)
+
+
+def targets_of_tree(plan_file: Path | None, tables: str | None) -> tuple[Wanted, ...]:
+    """The levels of a tree that have targets, as the command line or a plan file states them."""
+    if tables is not None:
+        return read_wanted(tables)
+    return read_wanted(_words_of(plan_file).get("tables", ()) if plan_file else ())
 
 
 def _words_of(plan_file: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from countwise.cli.planned_charges import Account, as_data, print_charges
 from countwise.cli.table_margins import make_outlook, print_outlook, print_promise
 from countwise.errors import PlanError
 from countwise.noise.numbers import written
-from countwise.release.aims import TREES_HAVE_NONE, least_plan
+from countwise.release.aims import least_plan
 from countwise.release.budget import Budget, counts_in_words
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
@@ -26,6 +26,7 @@ from countwise.risk.closed_form import closed_form
 from countwise.risk.loss_curve import POINTS, loss_curve
 from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.risk.simulation import LevelError, expected_errors
+from countwise.risk.tree_targets import least_tree_plan
 from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.layouts import Layout
@@ -133,9 +134,9 @@ def plan(
             layout=loader,
         )
         return
-    if unit is not None:
-        raise PlanError(TREES_HAVE_NONE)
     hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
+    if unit is not None:
+        asked = least_tree_plan(asked, hierarchy, options.targets_of_tree(plan_file, tables))
     costs = account.charges(asked)
     chosen = asked.settled(hierarchy)
     budget = chosen.budget(hierarchy)

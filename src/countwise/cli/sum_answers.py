@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from countwise.cli.console import err, out, print_json, print_table, progress
+import numpy as np
+
+from countwise.cli.console import err, out, print_json, print_table, progress, stages
+from countwise.cli.draw_files import DRAWS, continued, write_draws_to
 from countwise.cli.output_files import output_files, write_frame
 from countwise.errors import InputError
 from countwise.inference.crossed_posterior import (
@@ -14,8 +17,11 @@ from countwise.inference.crossed_posterior import (
     check_level,
     crossed_posterior,
 )
+from countwise.inference.drawn_posterior import drawn_posterior
+from countwise.inference.lattice_chains import run_name
 from countwise.inference.statement_probabilities import Probability
 from countwise.pages.charts import chance
+from countwise.progress import Report
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import read_any_manifest
 
@@ -36,19 +42,29 @@ def infer_crossed(
     level: float,
     overwrite: bool,
     json: bool,
+    *,
+    prior: str,
+    draws: tuple[int, Path | None],
+    seed: int | None,
 ) -> None:
     """Ranges of every count of tables that cross, of sums of them, and statements about them."""
     if given:
         raise InputError(
-            f"tables that cross are inferred without a prior, count by count, and "
+            f"tables that cross are inferred count by count, and "
             f"{', '.join(given)} {'asks' if len(given) == 1 else 'ask'} for more. To fix, use "
-            "--sum, --statement, --level, --out and --json alone."
+            "--sum, --statement, --level, --out, --prior, --draws-out and --json alone."
         )
     check_level(level)
-    outputs = output_files({"--out": file}, overwrite=overwrite)
-    with progress(4) as tell:
-        tell("reading")
-        posterior = crossed_posterior(read_release(folder))
+    outputs = output_files({"--out": file}, {"--draws-out": (draws[1], DRAWS)}, overwrite=overwrite)
+    release = read_release(folder)
+    rng = np.random.default_rng(seed)
+    with stages() as report:
+        posterior = crossed_posterior(release)
+        if prior != "none" and isinstance(release, CrossedRelease):
+            posterior = drawn_posterior(release, prior, rng=rng, report=report)
+        if draws[1] is not None:
+            _write_draws(posterior, draws[0], draws[1], seed, rng, overwrite, report)
+    with progress(3) as tell:
         tell("answering")
         summed = [posterior.sum(each) for each in sums]
         judged = {said: posterior.probability(said) for said in statements}
@@ -60,10 +76,11 @@ def infer_crossed(
     if json:
         print_json(_plain(posterior, summed, judged, level))
         return
-    print_sums(summed, level)
+    print_sums(summed, level, posterior.prior)
     for said, probability in judged.items():
-        out.print(f"P({said}) = {chance(float(probability))}")
-    if judged:
+        error = "" if probability.exact else f" ± {probability.error:.2g} (from draws)"
+        out.print(f"P({said}) = {chance(float(probability))}{error}")
+    if judged and prior == "none":
         out.print("Statements rest on no prior: on the normal law of least squares.\n")
     _print_counts(posterior, level)
     for path in outputs:
@@ -80,8 +97,8 @@ def plain_sums(summed: Sequence[SumPosterior], level: float) -> list[dict[str, A
     return found
 
 
-def print_sums(summed: Sequence[SumPosterior], level: float) -> None:
-    """A line a sum: estimate, standard error, range."""
+def print_sums(summed: Sequence[SumPosterior], level: float, known: str = PRIOR) -> None:
+    """A line a sum: estimate, standard error, range; `known` is a prior that is said elsewhere."""
     if not summed:
         return
     rows = []
@@ -93,9 +110,32 @@ def print_sums(summed: Sequence[SumPosterior], level: float) -> None:
         if each.twice:
             names = ", ".join(each.twice)
             out.print(f"{each.name}: {names} named more than once, counted once.")
-        if each.prior != PRIOR:
+        if each.prior not in (PRIOR, known):
             out.print(f"{each.name} rests on a prior: {each.prior}.")
     out.print()
+
+
+def _plain_statement(said: str, found: Probability) -> dict[str, Any]:
+    plain = {"statement": said, "probability": float(found), "prior": found.prior}
+    return plain | ({"law": "normal"} if found.exact else {"law": "draws", "error": found.error})
+
+
+def _write_draws(
+    posterior: CrossedPosterior,
+    count: int,
+    file: Path,
+    seed: int | None,
+    rng: np.random.Generator,
+    overwrite: bool,
+    report: Report,
+) -> None:
+    """Joint draws to a file; what a run that was stopped has drawn is gone on with."""
+    name = run_name(posterior.measurements, count, seed)
+    with continued(file, name, overwrite=overwrite) as (unfinished, partial):
+        made = posterior.draws(count, rng=rng, folder=unfinished, report=report)
+        write_draws_to(partial, made, made.prior)
+    err.print(f"{made.route[0].upper()}{made.route[1:]}. Prior: {made.prior}.")
+    err.print(made.diagnostics)
 
 
 def _print_counts(posterior: CrossedPosterior, level: float) -> None:
@@ -117,6 +157,8 @@ def _print_counts(posterior: CrossedPosterior, level: float) -> None:
     if size > len(rows):
         out.print(f"… and {size - len(rows):,} more; see --out.")
     out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
+    if posterior.diagnostics:
+        out.print(posterior.diagnostics)
 
 
 def _plain(
@@ -131,11 +173,10 @@ def _plain(
         "interval": {"kind": "highest", "probability": level},
         "nodes": list(posterior.records(probability=level)),
     }
+    if posterior.diagnostics:
+        result["diagnostics"] = posterior.diagnostics
     if summed:
         result["sums"] = plain_sums(summed, level)
     if judged:
-        result["statements"] = [
-            {"statement": said, "probability": float(p), "law": "normal", "prior": p.prior}
-            for said, p in judged.items()
-        ]
+        result["statements"] = [_plain_statement(said, p) for said, p in judged.items()]
     return result

@@ -6,7 +6,6 @@ from typing import cast, overload
 
 import numpy as np
 
-from countwise.adjust.auto import adjusted
 from countwise.arrays import IntArray, frozen
 from countwise.margins.measurement import Measurement
 from countwise.margins.whole import Method, whole_cells
@@ -54,7 +53,7 @@ def _fresh() -> np.random.Generator:
 
 def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) -> Release:
     tie_key = entropy.word() if plan.ties == "random" else None
-    made = adjusted(plan.adjustment(tie_key=tie_key, rng=_fresh()), [measurements])
+    made = plan.adjustment(tie_key=tie_key, rng=_fresh()).adjusted([measurements])
     check_counts(measurements.hierarchy, made.counts)
     tell("finding ranges")
     return Release(
@@ -63,7 +62,7 @@ def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) ->
         measurements=measurements,
         counts=tuple(frozen(each) for each in made.counts),
         tie_key=tie_key,
-        method=plan.adjust if plan.adjust != "auto" else made.method,
+        method=made.method,
         reason=made.reason,
         prior=made.prior,
         ranges=ranges_of(measurements),
