@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import countwise as cw
 from countwise.cli import app
-from countwise.cli.charging import payment
+from countwise.front_door.charging import payment
 from countwise.errors import BudgetError, InputError, LedgerError, PlanError
 from countwise.examples.workers import workers
 from countwise.ledger.chain import LedgerCheck, check

@@ -283,7 +283,7 @@ def test_all_equal_partitions_have_no_border():
 
 def test_rehearsed_verdicts_have_all_names():
     rows = records({"y": np.random.default_rng(7).normal(size=SIZE)}, synthetic=True)
-    found = rehearse(rows, request("Intercept > -1"), repetitions=3, tell=lambda _: None)
+    found = rehearse(rows, request("Intercept > -1"), repetitions=3, tell=silent)
     assert found.verdicts[MOSTLY_HOLDS] == 1
     assert sum(found.verdicts.values()) == 1
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from countwise.adjust.piecewise import PIECEWISE
 from countwise.errors import CountwiseError, InputError, PlanError
+from countwise.ledger.prices import Charge
 from countwise.noise import entropy
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
@@ -84,6 +85,7 @@ class Streamed:
     reason: str
     resumed: bool
     noise_within: list[str]
+    charge: Charge | None = None
 
 
 def release_by_pieces(

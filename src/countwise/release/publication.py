@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from countwise.arrays import IntArray
+from countwise.ledger.prices import Charge
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.progress import Tell, silent
@@ -41,6 +42,8 @@ class Publication(ABC):
     """The adjustment used and, where the plan left the choice, why."""
     ranges: Ranges | None = None
     """Beside every count; None in folders that have none."""
+    charge: Charge | None = None
+    """What a ledger was charged for it, where that was done with it."""
 
     @property
     @abstractmethod

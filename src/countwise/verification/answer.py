@@ -17,6 +17,7 @@ from scipy.special import ndtri
 from countwise.arrays import FloatArray, frozen
 from countwise.choices import one_of
 from countwise.errors import AnswerError
+from countwise.ledger.prices import Charge
 from countwise.noise.numbers import exact, written
 from countwise.verification import outcome_noise, wording
 from countwise.verification.border import SYMMETRIC, checked_border, skewness_of
@@ -48,6 +49,8 @@ class Answer:
     rehearsal: bool = False
     border: float | None = None
     persons: int | None = None
+    charge: Charge | None = None
+    """What a ledger was charged for it, where that was done with it."""
 
     @cached_property
     def posterior(self) -> ProportionPosterior:

@@ -1,4 +1,4 @@
-"""countwise compare: whether counts changed between two releases by more than noise."""
+"""countwise compare and convert: releases beside each other, and as others read them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,13 +8,17 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
-from countwise.cli.output_files import output_files, write_frame
+from countwise.front_door import exchange_functions
+from countwise.front_door.exchange_functions import DATAFLOW
 from countwise.inference.changes import Changes
-from countwise.inference.changes import compare as compared
-from countwise.release.crossed_release import read_release
+from countwise.tables.crosstab import TOTAL
 
-EXAMPLE = "Example: countwise compare last-year/ this-year/ --out changes.csv"
+EXAMPLES = {
+    "compare": "Example: countwise compare last-year/ this-year/ --out changes.csv",
+    "convert": "Example: countwise convert release/ --to xlsx --out release.xlsx",
+}
 PRINTED = 20
+"""Changes that are printed: a screen."""
 
 Earlier = Annotated[Path, typer.Argument(help="The folder of the earlier release.")]
 Later = Annotated[Path, typer.Argument(help="The folder of the later one, of the same cells.")]
@@ -31,15 +35,10 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Whether each count changed between two releases by more than the noise of both."""
-    outputs = output_files({"--out": file}, overwrite=overwrite)
-    with progress(3) as tell:
-        tell("reading")
-        releases = read_release(earlier), read_release(later)
-        tell("comparing")
-        changes = compared(*releases, probability=level)
-        if file is not None:
-            tell("writing the table")
-            write_frame(changes.table, file, overwrite=overwrite)
+    with progress() as tell:
+        changes = exchange_functions.compare(
+            earlier, later, probability=level, out=file, overwrite=overwrite, tell=tell
+        )
     if json:
         print_json(
             {
@@ -52,8 +51,8 @@ def compare(
         )
         return
     _print(changes)
-    for path in outputs:
-        err.print(f"Written: {path}")
+    if file is not None:
+        err.print(f"Written: {file}")
 
 
 def _by_table(changes: Changes) -> pl.DataFrame:
@@ -86,3 +85,46 @@ def _print(changes: Changes) -> None:
         "by noise: the probability that noise alone makes a change as large. No prior; the "
         "difference of two estimates is taken as normal."
     )
+
+
+def convert(
+    folder: Annotated[Path, typer.Argument(help="Release folder.")],
+    file: Annotated[Path, typer.Option("--out", "-o", help="File to write.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            help="wide (CSV, one column a category of the last level), sdmx (SDMX-CSV 2.0) or "
+            "xlsx (Excel, the certificate as a sheet; the default for a name in .xlsx)."
+        ),
+    ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="Of tables that cross, the one to be written wide, such as county*sex (default: "
+            "the only one that is not a total of another)."
+        ),
+    ] = None,
+    total_code: Annotated[str, typer.Option(help="Label of totals in a wide table.")] = TOTAL,
+    dataflow: Annotated[
+        str, typer.Option(help="Identity of the SDMX dataflow, AGENCY:FLOW(1.0).")
+    ] = DATAFLOW,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Write the counts of a release as a cross-table, as SDMX-CSV or as an Excel workbook."""
+    with progress() as tell:
+        made = exchange_functions.convert(
+            folder,
+            file,
+            to=to,
+            table=table,
+            total_code=total_code,
+            dataflow=dataflow,
+            overwrite=overwrite,
+            tell=tell,
+        )
+    if json:
+        print_json(made.to_dict())
+        return
+    what = f"{made.nodes:,} counts" if table is None else f"Table {table}"
+    out.print(f"{what} of {folder} written to {file} ({made.format}).")
