@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from countwise.cli import app
 from countwise.errors import AnswerError, InputError, RequestError, SchemaError
 from countwise.examples.workers import workers
+from countwise.progress import silent
 from countwise.verification.answer import answer, disagreements, recompute
 from countwise.verification.border import (
     by_skewness,

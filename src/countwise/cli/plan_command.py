@@ -49,6 +49,21 @@ def plan(
         Path | None,
         typer.Option("--out", help="Write the plan here, for countwise release --plan."),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write a page to try other losses and shares on, with the errors."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Show what this ledger would be charged and has left; with no loss, plan with "
+            "all of that. Nothing is charged."
+        ),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data set of the ledger.")] = None,
+    releases: Annotated[
+        int, typer.Option(min=1, help="So many releases of the same people: 12 for a year's.")
+    ] = 1,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
     **words: Any,
@@ -64,6 +79,10 @@ def plan(
             repetitions=repetitions,
             seed=seed,
             out=out_file,
+            page=page,
+            ledger=ledger,
+            dataset=dataset,
+            releases=releases,
             overwrite=overwrite,
             tell=tell,
             **words,
@@ -75,6 +94,12 @@ def plan(
         _print(outlook)
     else:
         print_outlook(outlook)
+        if outlook.saving is not None:
+            out.print(outlook.saving.words, markup=False)
+    costs = outlook.costs
+    for sentence in () if costs is None else costs.sentences():
+        style = None if costs is None or costs.enough else "bold"
+        out.print(sentence, markup=False, soft_wrap=True, style=style)
     if out_file is not None:
         out.print(f"Plan written to {out_file}.")
 

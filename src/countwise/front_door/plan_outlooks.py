@@ -1,18 +1,19 @@
 """What a plan gives, known before anything is spent: of the levels of a tree, or of tables."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor
 from typing import Any
 
+from countwise.ledger.series import Series
 from countwise.noise.numbers import LARGEST, written
 from countwise.release.aims import with_loss
 from countwise.release.budget import Budget
-from countwise.release.certificate import exact_nodes
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
+from countwise.release.savings import Saving
 from countwise.release.table_accuracy import TableAccuracy, overall, table_accuracy
 from countwise.release.wanted import table_design, targets_of
 from countwise.risk.promised_margins import LevelMargins, level_margins
@@ -42,6 +43,8 @@ class LevelOutlook:
     margins: Sequence[LevelMargins]
     even: Sequence[LevelMargins] | None = None
     errors: Sequence[LevelError] | None = None
+    costs: Series | None = None
+    """What so many releases cost, and what is left of the budget of a ledger, if one was named."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -53,6 +56,7 @@ class LevelOutlook:
             "levels": [self._level(i) for i in range(len(self.budget.levels))],
             **({"warning": self.budget.warning()} if self.budget.warning() else {}),
             **make_promise(self.chosen.neighbours, self.budget).to_dict(),
+            **_as_data(self.costs),
         }
 
     def _level(self, i: int) -> dict[str, Any]:
@@ -76,11 +80,16 @@ class LevelOutlook:
         return entry
 
     def exact_sentences(self) -> list[str]:
-        """What is not protected, and what that leaves of the promise."""
-        found = []
-        for each in exact_nodes(self.budget, self.hierarchy):
-            more = f" and {each['more']:,} more" if each["more"] else ""
-            found.append(f"Exact at level {each['level']!r}: {each['names']}{more}.")
+        """How much is not protected, and what that leaves of the promise.
+
+        Which counts those are is not told: their labels are the file's, and a file whose columns
+        were mixed up has counts in the place of labels.
+        """
+        found = [
+            f"Exact at level {each.level!r}: {each.exact:,} of {each.nodes:,} counts."
+            for each in self.budget.levels
+            if each.exact
+        ]
         if self.budget.exact is not None:
             found.append(make_promise(self.chosen.neighbours, self.budget).sentences())
         return found
@@ -96,7 +105,11 @@ class LevelOutlook:
 
 
 def level_outlook(
-    asked: Plan, hierarchy: Hierarchy, *, errors: Sequence[LevelError] | None = None
+    asked: Plan,
+    hierarchy: Hierarchy,
+    *,
+    errors: Sequence[LevelError] | None = None,
+    costs: Series | None = None,
 ) -> LevelOutlook:
     """What the plan gives on a tree, beside an even split."""
     chosen = asked.settled(hierarchy)
@@ -112,7 +125,13 @@ def level_outlook(
         margins=level_margins(hierarchy, budget),
         even=even,
         errors=errors,
+        costs=costs,
     )
+
+
+def _as_data(costs: Series | None) -> dict[str, Any]:
+    """What is shown of the charges: nothing where there is one release and no ledger."""
+    return {"series": costs.to_dict()} if costs is not None and costs.sentences() else {}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,6 +154,10 @@ class TableOutlook:
     """The targets by table."""
     doubled: list[TableAccuracy] | None
     """The accuracy of twice the least loss, where that was looked for."""
+    saving: Saving | None = None
+    """The table whose leaving out saves most, if that is worth saying."""
+    costs: Series | None = None
+    """What so many releases cost, and what is left of the budget of a ledger, if one was named."""
 
     @property
     def advice(self) -> str:
@@ -223,10 +246,19 @@ class TableOutlook:
             **({} if self.needed is None else {f"least_{budget.unit}": written(self.needed)}),
             **({"warning": budget.warning()} if budget.warning() else {}),
             **make_promise(self.chosen.neighbours, budget).to_dict(),
+            **({} if self.saving is None else {"expensive": asdict(self.saving)}),
+            **_as_data(self.costs),
         }
 
 
-def table_outlook(asked: Plan, cells: Workload, *, least: bool = False) -> TableOutlook:
+def table_outlook(
+    asked: Plan,
+    cells: Workload,
+    *,
+    least: bool = False,
+    saving: Saving | None = None,
+    costs: Series | None = None,
+) -> TableOutlook:
     """What the plan gives, beside an even split and, of a loss in ε, beside Gaussian noise.
 
     Where its loss is the `least` that meets its targets, also what twice that gives. Pure ε
@@ -258,4 +290,6 @@ def table_outlook(asked: Plan, cells: Workload, *, least: bool = False) -> Table
         needed=needed,
         within={workload.name(each): float(width) for each, width in targets_of(asked).items()},
         doubled=doubled,
+        saving=saving,
+        costs=costs,
     )

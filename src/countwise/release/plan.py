@@ -16,7 +16,7 @@ from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
 from countwise.adjust.mode import Mode, Total
 from countwise.adjust.protocol import Adjustment
 from countwise.adjust.tree_least_squares import LeastSquares
-from countwise.choices import one_of
+from countwise.choices import one_of, only_keys
 from countwise.errors import CountwiseError, PlanError
 from countwise.noise.joint import QUICK_DRAWS, expected_draws
 from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
@@ -414,8 +414,7 @@ def _exact_nodes(known: Invariants | None, nodes: Mapping[str, int]) -> dict[str
 
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
-    for key in data:
-        _choice(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
+    only_keys(data, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), where=where, error=PlanError)
     if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
     across = declared_variables(data.get("variables", {}), where=where)
