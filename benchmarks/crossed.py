@@ -24,7 +24,6 @@ import numpy as np
 
 import countwise as cw
 from accuracy_tables import Table, counted
-from countwise.adjust.auto import adjusted
 from countwise.margins.ranges import fitted
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.measure import measure
@@ -149,7 +148,7 @@ def from_tree(table: Crossed, workload: Workload, plan: Plan, rng: np.random.Gen
     hierarchy, cells = table.tree.hierarchy, table.tree.cells
     noisy = measure(Confidential(hierarchy, cells), plan.budget(hierarchy))
     method = plan.adjustment(tie_key=int(rng.integers(2**62)), rng=rng)
-    return of_cells(workload, adjusted(method, [noisy]).counts[-1])
+    return of_cells(workload, method([noisy])[-1])
 
 
 def held(release: CrossedRelease, true: Found) -> tuple[list[list[float]], list[list[float]]]:

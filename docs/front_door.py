@@ -25,16 +25,17 @@ NOT_IN_PYTHON = {"json": "prints what the function returns"}
 """Options that no function has, and why."""
 OTHERWISE = {
     ("infer", "folder"): ("release", "a folder, or the release itself"),
+    ("records", "folder"): ("release", "a folder, or the release itself"),
     ("convert", "folder"): ("release", "a folder, or the release itself"),
     ("infer", "from"): ("source", "`from` is a word of Python"),
     ("infer", "sum"): ("sums", "`sum` is a function of Python"),
     ("infer", "level"): ("probability", "levels are those of trees"),
     ("compare", "level"): ("probability", "levels are those of trees"),
-    ("infer", "seed"): ("rng", "a generator, which other calls can share"),
 }
 """Options that a function has by another word, and why."""
 IN_PYTHON_ONLY = {
     "tell": "is called as work goes on: with a stage, and how many of its steps are done",
+    "rng": "a generator of random numbers, which other calls can share, in place of a seed",
     "ready": "is called when the server listens; the command prints",
 }
 """Parameters that no command has, and why."""

@@ -21,6 +21,7 @@ from countwise.ledger.storage import open_engine
 from countwise.server import accounts, start, worker
 from countwise.server.accounts import ALLOWED, Actor
 from countwise.server.app import create_app
+from countwise.server.bounded_connections import bounded
 from countwise.server.config import Config, load_config
 from countwise.server.jobs import give_up, release_due, take
 from countwise.server.service import Service
@@ -121,7 +122,16 @@ def open_office(config: Config, computer: worker.Computer, *, budget: int = 10) 
 def serving(office: Office) -> Iterator[str]:
     """The address of the office's web application, answered by a thread."""
     server = uvicorn.Server(
-        uvicorn.Config(create_app(office.config), port=0, log_config=None, timeout_keep_alive=300)
+        uvicorn.Config(
+            create_app(office.config),
+            port=0,
+            log_config=None,
+            timeout_keep_alive=300,
+            http=bounded(
+                arrival_seconds=office.config.arrival_seconds,
+                most_connections=office.config.connections,
+            ),
+        )
     )
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -13,7 +13,10 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import countwise as cw
 from accuracy_tables import crossed
+from countwise.margins.leastsquares import fit
 from countwise.margins.ranges import fitted
+from countwise.release.measure import measure
+from countwise.release.table_accuracy import NORMAL, table_accuracy
 from crossed import TABLES, Crossed, figures, pooled
 from crossed_page import Figure, as_page, covered, influences, losses, ratio, root
 from provenance import in_words
@@ -123,3 +126,24 @@ def test_tables_name_every_margin_of_at_most_two_variables() -> None:
     assert income.tables.count(",") == 10
     assert len(income.losses) == 5
     assert tracts.across == {"race": ("race",), "hispanic": ("hispanic",)}
+
+
+@pytest.mark.parametrize(("place", "loss"), [(1, ("rho", "1/2")), (0, ("epsilon", "1"))])
+def test_plans_predict_the_errors_of_real_tables(place: int, loss: tuple[str, str]) -> None:
+    """Of every table of 1,000 counts or more within 3%: 1.96 roots of mean squared errors."""
+    table = TABLES[place]
+    plan, space = table.plan(*loss), table.truth.space
+    workload, budget = plan.workload(space), plan.budget(space)
+    predicted = {each.table: each for each in table_accuracy(workload, budget)}
+    large = [each for each in workload.margins if workload.size(each) >= 1000]
+    true = workload.sums(table.truth.reveal().reshape(workload.shape), workload.finest)
+    squares: dict[str, list[float]] = {}
+    for _ in range(8):
+        estimates = fit(workload, measure(table.truth, budget))
+        for each in large:
+            off = estimates.margin(each) - workload.sums(true, each)
+            squares.setdefault(workload.name(each), []).append(float((off**2).mean()))
+    assert squares
+    for name, found in squares.items():
+        width = NORMAL * float(np.mean(found)) ** 0.5
+        assert width == pytest.approx(predicted[name].fitted, rel=0.03), name

@@ -18,7 +18,8 @@ import polars as pl
 import pytest
 
 import countwise as cw
-from countwise.adjust.piecewise import PIECEWISE, Piece, by_pieces
+from countwise.adjust.adjustments import ADJUSTMENTS, Choices
+from countwise.adjust.tree_walk import Piece
 from countwise.errors import InputError, PlanError, TableError
 from countwise.release import piecewise_release
 from countwise.release.checkpoints import Staging
@@ -104,7 +105,7 @@ def measured(cut: Cut, table: pl.DataFrame, noisy: tuple[np.ndarray, ...]) -> tu
         )
         own = Measurements(hierarchy=hierarchy, laws=laws, noisy=values)
         first = (0, 0, *(int(firsts[level + 2]) + a for level, (a, _) in enumerate(here)))
-        pieces.append(Piece(measured=own, depth=1, firsts=first))
+        pieces.append(Piece(measurements=[own], depth=1, firsts=first))
     return everything, top, pieces
 
 
@@ -127,11 +128,11 @@ def test_adjusting_in_pieces_is_adjusting_the_whole(
     key = 1234567 if ties == "random" else None
     plan = cw.Plan(epsilon=3, adjust=method, total=total, ties=ties)
     expected = plan.adjustment(tie_key=key, rng=rng)([everything])
-    how = by_pieces(method, tie_key=key, total=total, rng=rng)
+    how = ADJUSTMENTS[method].make(Choices(tie_key=key, total=total, rng=rng))
     ups = [how.up(piece) for piece in pieces]
-    across = how.across(top, tuple(np.concatenate(each) for each in zip(*ups, strict=True)))
+    across = how.across([top], tuple(np.concatenate(each) for each in zip(*ups, strict=True)))
     got = [list(across)]
-    got += [how.down(piece, across[1][cut.nodes(i)], rng=rng) for i, piece in enumerate(pieces)]
+    got += [how.down(piece, across[1][cut.nodes(i)]) for i, piece in enumerate(pieces)]
     for level in range(2):
         np.testing.assert_array_equal(across[level], expected[level])
     for level in (2, 3):
@@ -139,7 +140,7 @@ def test_adjusting_in_pieces_is_adjusting_the_whole(
         np.testing.assert_array_equal(joined, expected[level])
 
 
-@pytest.mark.parametrize("method", [*PIECEWISE, "auto"])
+@pytest.mark.parametrize("method", [name for name, each in ADJUSTMENTS.items() if each.in_pieces])
 def test_a_release_in_pieces_reads_like_any_other(method: str, tmp_path: Path) -> None:
     """Near the truth where there is next to no noise, adding up, with the same manifest."""
     table = frame()

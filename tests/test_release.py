@@ -20,7 +20,8 @@ from countwise.release.document import check_counts
 from countwise.tables.confidential import Confidential
 
 SOURCE = Path(cw.__file__).parent
-FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json", "certificate.html"}
+PAGES = {"certificate.html", "release.html"}
+FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json"} | PAGES
 
 
 def released(case: Case, **changes: object) -> cw.Release:
@@ -309,11 +310,11 @@ def test_the_certificate_speaks_to_a_person(tmp_path: Path) -> None:
 
 
 def test_labels_are_escaped(tmp_path: Path) -> None:
-    from countwise.reports.release_page import release_page
+    from countwise.release.counts_page import release_page
 
     path = tmp_path / "cells.csv"
     path.write_text('part,n\n<script>alert(1)</script>,3\n"a & b",4\n')
     table = cw.read_counts(path, by=["part"], count="n", cells_are_public=True)
     page = release_page(cw.release(table, cw.Plan(epsilon=1)))
-    assert "<script>" not in page
+    assert "<script>alert" not in page
     assert "&lt;script&gt;" in page

@@ -33,9 +33,10 @@ from countwise.release.folder import place
 from countwise.release.piecewise_release import release_by_pieces
 from countwise.release.spark import OnSpark, spark_record_source
 from countwise.tables import spark_session
+from countwise.tables.crossed_cells import read_crossed_domain, variables_of
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.hierarchy import Hierarchy
-from countwise.tables.tabulate import Tabulation, tabulate
+from countwise.tables.tabulate import Tabulation, tabulate, tabulate_across
 from needs import needs
 
 pytestmark = [
@@ -178,6 +179,47 @@ def test_records_outside_the_domain_are_refused_without_showing_them(
         )
     assert "Secret" not in str(refusal.value)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["domain.toml", "people.parquet"]
+
+
+def test_records_of_variables_that_cross_are_counted_on_executors(
+    session: Any, tmp_path: Path
+) -> None:
+    """By the command with next to no noise: the counts are those of the rows, in plain Polars."""
+    del session
+    path, domain = records(tmp_path)
+    command = [
+        "countwise", "release", "--records", path, "--domain", str(domain), "--by", "state",
+        "--across", "county, race", "--epsilon", "200000", "--engine", "spark",
+        "--out", str(tmp_path / "release"), "--json",
+    ]  # fmt: skip
+    with (
+        redirect_stdout(StringIO()),
+        redirect_stderr(StringIO()),
+        patch.object(sys, "argv", command),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    assert not end.value.code
+    made = cw.read_release(tmp_path / "release").table()
+    found = made.filter(pl.col("level") == "state*county*race", pl.col("count") > 0)
+    people = pl.read_parquet(path).group_by(BY).len("count")
+    assert_frame_equal(
+        found.select(pl.col(BY).cast(pl.String), "count").sort(BY),
+        people.select(*BY, pl.col("count").cast(pl.Int64)).sort(BY),
+    )
+
+
+def test_a_stranger_among_records_that_cross_is_refused_without_being_shown(
+    session: Any, tmp_path: Path
+) -> None:
+    del session
+    path, domain = records(tmp_path, stranger=True)
+    names = variables_of(("state",), "county, race")
+    crossing = read_crossed_domain(domain, names)
+    tabulation = Tabulation(domain=crossing.domain, person="id", rows=9)
+    with pytest.raises(TableError, match="column 'race' has no level of the domain") as refusal:
+        tabulate_across(path, tabulation, crossing, engine="spark")
+    assert "Secret" not in str(refusal.value)
 
 
 def slow(work: Callable[[int], bytes], notes: Path) -> Callable[[int], bytes]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from countwise.front_door.adjust_function import adjust
     from countwise.front_door.audit_functions import audit_noise, audit_release
     from countwise.front_door.demo_function import demo, reproduce, warm_up
-    from countwise.front_door.exchange_functions import compare, convert
+    from countwise.front_door.exchange_functions import compare, convert, records
     from countwise.front_door.infer_function import infer
     from countwise.front_door.ledger_functions import (
         ledger_check,
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from countwise.front_door.verify_plan_function import verify_plan
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer_measurements
-    from countwise.release.aims import plan_for_targets
     from countwise.release.crossed_release import CrossedRelease, read_release
     from countwise.release.document import Release
     from countwise.release.plan import Plan, read_plan
+    from countwise.risk.tree_targets import plan_for_targets
     from countwise.tables.reading import read_counts, read_domain
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "read_plan",
     "read_release",
     "receipt_check",
+    "records",
     "release",
     "reproduce",
     "risk_advise",
@@ -114,12 +115,13 @@ _ROOMS = {
     "ledger_show": "front_door.ledger_functions",
     "ledger_upgrade": "front_door.ledger_functions",
     "plan": "front_door.plan_function",
-    "plan_for_targets": "release.aims",
+    "plan_for_targets": "risk.tree_targets",
     "read_counts": "tables.reading",
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
     "receipt_check": "front_door.verify_functions",
+    "records": "front_door.exchange_functions",
     "release": "front_door.release_function",
     "reproduce": "front_door.demo_function",
     "risk_advise": "front_door.risk_functions",

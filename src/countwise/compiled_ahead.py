@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError
 from countwise.examples import BY, COUNT, clinics
 from countwise.inference.paper_tables import infer_counts
@@ -22,7 +23,7 @@ from countwise.release.count_sources import table_source
 from countwise.release.document import Release
 from countwise.release.large_release import read_large_release
 from countwise.release.piecewise_release import release_by_pieces
-from countwise.release.plan import ADJUSTMENTS, Plan
+from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.risk.loss import expected_losses
 from countwise.sumproduct.prior_free_laws import ByNormal

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.adjust.histogram import SIGNED
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
 from countwise.front_door import adjust_function
-from countwise.release.plan import ADJUSTMENTS
 
 EXAMPLE = (
     "Example: countwise adjust noisy.csv --by region,county --noisy n --epsilon 1 --out counts.csv"

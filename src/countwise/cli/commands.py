@@ -19,6 +19,7 @@ COMMANDS = {
     "noise.",
     "convert": "Write the counts of a release as a cross-table, as SDMX-CSV or as an Excel "
     "workbook.",
+    "records": "Write one row a person of the released counts, for tools that read microdata.",
     "adjust": "Make noisy counts whole, non-negative and additive; the flags declare their noise.",
     "infer": "What the true counts can be: best values, ranges, probabilities of statements.",
     "compare": "Whether each count changed between two releases by more than the noise of both.",
@@ -42,6 +43,7 @@ COMMANDS = {
 MODULES = {
     "compare": "exchange_commands",
     "convert": "exchange_commands",
+    "records": "exchange_commands",
     "demo": "demo_commands",
     "reproduce": "demo_commands",
     "warm-up": "demo_commands",

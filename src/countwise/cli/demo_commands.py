@@ -33,9 +33,7 @@ def demo(
         print_json(made.to_dict())
         return
     print_summary(made.release, folder)
-    release_page, posterior_page = made.pages
-    out.print(f"See the released counts:          {release_page.resolve()}", soft_wrap=True)
-    out.print(f"See what the true counts can be:  {posterior_page.resolve()}", soft_wrap=True)
+    out.print(f"See what the true counts can be: {made.pages[-1].resolve()}", soft_wrap=True)
 
 
 def reproduce(

@@ -1,4 +1,4 @@
-"""countwise compare and convert: releases beside each other, and as others read them."""
+"""countwise compare, convert and records: releases beside each other, and as others read them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +14,7 @@ from countwise.inference.changes import Changes
 from countwise.tables.crosstab import TOTAL
 
 EXAMPLES = {
+    "records": "Example: countwise records release/ --out people.parquet",
     "compare": "Example: countwise compare last-year/ this-year/ --out changes.csv",
     "convert": "Example: countwise convert release/ --to xlsx --out release.xlsx",
 }
@@ -128,3 +129,35 @@ def convert(
         return
     what = f"{made.nodes:,} counts" if table is None else f"Table {table}"
     out.print(f"{what} of {folder} written to {file} ({made.format}).")
+
+
+def records(
+    folder: Annotated[Path, typer.Argument(help="Release folder.")],
+    file: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write, .csv or .parquet, a row a person.")
+    ],
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="The table, or of a tree the level, that becomes rows (default: the one that all "
+            "others are totals of)."
+        ),
+    ] = None,
+    overwrite: options.Overwrite = False,
+    json: options.Json = False,
+) -> None:
+    """Write one row a person of the released counts, for tools that read microdata.
+
+    No row is a real person: rows are the released counts in another form, and say no more.
+    """
+    with progress() as tell:
+        made = exchange_functions.records(folder, file, table=table, overwrite=overwrite, tell=tell)
+    if json:
+        print_json(made.to_dict())
+        return
+    out.print(f"{made.rows:,} rows written to {file}. {made.what}", soft_wrap=True)
+    out.print(
+        "Their margins are the released counts, errors of the noise included: standard errors for "
+        "a sample do not describe them. For what the true counts can be, countwise infer.",
+        soft_wrap=True,
+    )

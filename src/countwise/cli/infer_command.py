@@ -50,7 +50,7 @@ Prior = Annotated[
     typer.Option(
         help="none, nested, published (the release's own, of adjust bayes), uniform, uniform:1000, "
         "poisson:3, negative-binomial:3,0.5, pmf:0.5,0.5, compositions, "
-        "compositions:1000, shares:0.4,0.6."
+        "compositions:1000, shares:0.4,0.6; of tables that cross none, learned, or nested."
     ),
 ]
 Statements = Annotated[
@@ -66,7 +66,11 @@ Sums = Annotated[
 ]
 Top = Annotated[int, typer.Option(min=0, max=10_000, help="List the most probable combinations.")]
 DrawsOut = Annotated[
-    Path | None, typer.Option(help="Write joint draws, .npz: one array a level, and names.")
+    Path | None,
+    typer.Option(
+        help="Write joint draws: a row a cell and a column a draw (.parquet or .csv), or an array "
+        "a level or table, and names (.npz)."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="CSV or Parquet file with a row a node.")]
 JointMode = Annotated[
@@ -144,6 +148,7 @@ def infer(
             piece=piece,
             engine=engine,
             overwrite=overwrite,
+            seed=seed,
             rng=np.random.default_rng(seed),
             tell=tell,
         )
@@ -172,11 +177,12 @@ def _plain(answers: InferredAnswers, level: float, interval: str, top: int) -> d
         "interval": {"kind": interval, "probability": level},
         "nodes": list(_records(posterior, level, interval)),
     }
-    if isinstance(posterior, Posterior) and posterior.diagnostics:
+    if posterior.diagnostics:
         result["diagnostics"] = posterior.diagnostics
     if answers.statements:
         result["statements"] = [
-            {"statement": said, **_plain_probability(p, tables=tables)}
+            {"statement": said, "probability": float(p), "prior": p.prior}
+            | _error(p, tables=tables)
             for said, p in answers.statements.items()
         ]
     if top and isinstance(posterior, Posterior):
@@ -189,9 +195,11 @@ def _plain(answers: InferredAnswers, level: float, interval: str, top: int) -> d
     return result
 
 
-def _plain_probability(found: Probability, *, tables: bool) -> dict[str, Any]:
-    value = {"probability": float(found), "prior": found.prior}
-    return value | ({"law": "normal"} if tables else {"error": found.error, "exact": found.exact})
+def _error(found: Probability, *, tables: bool) -> dict[str, Any]:
+    """How a probability was found, and how far from it that can be."""
+    if not tables:
+        return {"error": found.error, "exact": found.exact}
+    return {"law": "normal"} if found.exact else {"law": "draws", "error": found.error}
 
 
 def _records(posterior: Posterior | CrossedPosterior, level: float, interval: str) -> Any:
@@ -212,26 +220,27 @@ def _plain_sums(summed: Sequence[SumPosterior], level: float) -> list[dict[str, 
 
 def _print(answers: InferredAnswers, level: float, interval: str) -> None:
     posterior = answers.posterior
-    _print_sums(answers.sums, level)
+    tables = isinstance(posterior, CrossedPosterior)
+    _print_sums(answers.sums, level, posterior.prior if tables else PRIOR)
     if isinstance(posterior, CrossedPosterior):
         for said, p in answers.statements.items():
-            out.print(f"P({said}) = {chance(float(p))}", markup=False)
-        if answers.statements:
+            error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
+            out.print(f"P({said}) = {chance(float(p))}{error}", markup=False)
+        if answers.statements and posterior.prior == PRIOR:
             out.print("Statements rest on no prior: on the normal law of least squares.\n")
         size = sum(each.size for each in posterior.released)
         _print_counts(posterior, level, interval, size)
-        out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
-        return
-    _print_counts(posterior, level, interval, posterior.hierarchy.nodes)
-    _print_combinations(posterior, answers.combinations)
-    _print_statements(posterior, answers.statements)
+    else:
+        _print_counts(posterior, level, interval, posterior.hierarchy.nodes)
+        _print_combinations(posterior, answers.combinations)
+        _print_statements(posterior, answers.statements)
     out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
     if posterior.diagnostics:
         out.print(posterior.diagnostics)
 
 
-def _print_sums(summed: Sequence[SumPosterior], level: float) -> None:
-    """A line a sum: estimate, standard error, range."""
+def _print_sums(summed: Sequence[SumPosterior], level: float, known: str) -> None:
+    """A line a sum: estimate, standard error, range; `known` is a prior that is said elsewhere."""
     if not summed:
         return
     rows = []
@@ -243,7 +252,7 @@ def _print_sums(summed: Sequence[SumPosterior], level: float) -> None:
         if each.twice:
             names = ", ".join(each.twice)
             out.print(f"{each.name}: {names} named more than once, counted once.")
-        if each.prior != PRIOR:
+        if each.prior not in (PRIOR, known):
             out.print(f"{each.name} rests on a prior: {each.prior}.")
     out.print()
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from countwise.release.plan import ADJUSTMENTS
+from countwise.adjust.adjustments import ADJUSTMENTS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -145,6 +145,9 @@ Thousands = Annotated[
 ]
 Skip = Annotated[int, typer.Option(min=0, help="Lines above the header, such as titles.")]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of a workbook: its name or number.")]
+Title = Annotated[str | None, typer.Option(help="Name of the table, for every page.")]
+Producer = Annotated[str | None, typer.Option(help="Who publishes it, for every page.")]
+Contact = Annotated[str | None, typer.Option(help="Whom to ask, for every page.")]
 PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="A plan file; flags given beside it win.")
 ]
@@ -182,6 +185,7 @@ ADJUSTING: dict[str, Any] = {
     "exact": Exact,
     "zeros": Zeros,
 }
+IMPRINT: dict[str, Any] = {"title": Title, "producer": Producer, "contact": Contact}
 RECORDS: dict[str, Any] = {"person": Person, "outside": Outside}
 FILE: dict[str, Any] = {
     "layout": LayoutName,

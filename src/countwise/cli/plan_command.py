@@ -20,6 +20,7 @@ EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --ou
     options.CROSSING,
     options.DRAWING,
     options.ADJUSTING,
+    options.IMPRINT,
     options.RECORDS,
     options.FILE,
     before="plan_file",

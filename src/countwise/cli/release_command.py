@@ -28,7 +28,7 @@ EXAMPLE = (
 
 @options.taking(options.CROSSING, before="count")
 @options.taking(options.FILE, options.RECORDS, before="engine")
-@options.taking(options.DRAWING, options.ADJUSTING, before="plan_file")
+@options.taking(options.DRAWING, options.ADJUSTING, options.IMPRINT, before="plan_file")
 def release(
     folder: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist.")],
     table: Annotated[
@@ -154,3 +154,5 @@ def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> No
     if made.budget.exact is not None:
         out.print(promise.sentences())
     out.print(f"Released to {folder}; read {folder / 'certificate.html'} first.")
+    if (folder / "release.html").is_file():
+        out.print(f"See the counts: {(folder / 'release.html').resolve()}", soft_wrap=True)

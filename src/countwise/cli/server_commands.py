@@ -30,7 +30,9 @@ def serve(
     database: Database = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen at; 0 takes a free one.")] = None,
-    only: Annotated[str, typer.Option(help="all, or one part: prepare, web, worker.")] = "all",
+    only: Annotated[
+        str, typer.Option(help="all, or one part: prepare, web, worker, rotate.")
+    ] = "all",
     json: options.Json = False,
 ) -> None:
     """Answer claims about confidential data over HTTP, within budgets. Stops on SIGTERM."""
@@ -47,7 +49,7 @@ def serve(
             where = f"http://{server.host}:{server.port}"
             out.print(f"Serving at {where}", markup=False, soft_wrap=True)
 
-    server_functions.serve(
+    key = server_functions.serve(
         config=config_file,
         state=state,
         database=database,
@@ -56,6 +58,8 @@ def serve(
         only=only,
         ready=ready,
     )
+    if key is not None:
+        out.print(f"Signing key from now on: {key}", soft_wrap=True)
 
 
 def backup(

@@ -9,7 +9,6 @@ from typing import Any, Unpack, cast
 import numpy as np
 import polars as pl
 
-from countwise.adjust.auto import adjusted
 from countwise.adjust.histogram import ESTIMATORS, SIGNED, FromCells
 from countwise.arrays import IntArray
 from countwise.choices import one_of
@@ -17,13 +16,14 @@ from countwise.errors import InputError, TableError
 from countwise.front_door.output_files import write_frame
 from countwise.front_door.words import PathLike, PlanWords, make_plan, names, spelled_out
 from countwise.margins.whole import Method
+from countwise.noise.count_noise import Unit, plainest
 from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import check_counts, stacked
 from countwise.release.folder import refuse_existing
 from countwise.release.plan import Plan
 from countwise.release.run import adjusted_tables
-from countwise.release.wanted import ADJUSTMENTS as CROSSED_ADJUSTMENTS
+from countwise.release.wanted import CROSSING
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named, refuse_contradictions
 from countwise.tables.measurements import Measurements
@@ -107,9 +107,9 @@ def _anew(
         counts = FromCells(estimator=ESTIMATORS[SIGNED])(measurements)
     else:
         adjustment = plans[0].adjustment(tie_key=tie_key, rng=np.random.default_rng())
-        made = adjusted(adjustment, measurements)
+        made = adjustment.adjusted(measurements)
         counts, reason = made.counts, made.reason
-        used = made.method if reason else plans[0].adjust
+        used = made.method
         check_counts(hierarchy, counts)
     return AdjustedCounts(
         table=stacked(hierarchy, count=counts),
@@ -125,11 +125,10 @@ def _plans(
 ) -> list[Plan]:
     """The plan of each noisy column; without a plan, noise has the plainest law there is."""
     words |= {"adjust": None if method == SIGNED else method}
-    unit = "epsilon" if words.get("rho") is None else "rho"
+    unit: Unit = "epsilon" if words.get("rho") is None else "rho"
     if plan is None:
-        plain = "geometric" if unit == "epsilon" else "gaussian"
         words["split"] = words.get("split") or "even"
-        words["mechanism"] = words.get("mechanism") or plain
+        words["mechanism"] = words.get("mechanism") or plainest(unit)
     return [make_plan(plan, words | {unit: loss or words.get(unit)}) for loss in losses]
 
 
@@ -141,7 +140,7 @@ def _again(folder: Path, method: str | None, tell: Tell) -> AdjustedCounts:
             f"{folder} is the release of one tree. To fix, adjust its measurements.parquet, and "
             "declare the noise as release.json has it."
         )
-    chosen = cast(Method, one_of(method or "auto", CROSSED_ADJUSTMENTS, what="--method"))
+    chosen = cast(Method, one_of(method or "auto", CROSSING, what="--method"))
     tell("making counts add up")
     again = adjusted_tables(made.workload, made.measurements, method=chosen)
     return AdjustedCounts(

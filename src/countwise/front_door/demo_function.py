@@ -16,7 +16,6 @@ from countwise.release.folder import refuse_existing, whole
 from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.reports.posterior_page import posterior_page
-from countwise.reports.release_page import release_page
 from countwise.reports.reproduction_page import reproduction_page
 from countwise.reports.reproduction_summary import summary
 from countwise.reproduce.exhibits import FULL, QUICK
@@ -25,6 +24,7 @@ from countwise.reproduce.recomputation import reproduce as recompute
 from countwise.tables.reading import read_counts
 
 FOLDER = "countwise-demo"
+PAGES = ("release.html", "posterior.html")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -51,13 +51,9 @@ def demo(out: PathLike = FOLDER, *, tell: Tell = silent) -> Demo:
     made = release(table, Plan(epsilon=3, by=BY), tell=tell)
     made.save(folder, overwrite=True, tell=tell)
     tell("inferring the true counts")
-    pages = {
-        "release.html": release_page(made),
-        "posterior.html": posterior_page(infer(made)),
-    }
-    for name, page in pages.items():
-        (folder / name).write_text(page, encoding="utf-8")
-    return Demo(release=made, folder=folder, pages=tuple(folder / name for name in pages))
+    text = posterior_page(infer(made), imprint=made.imprint)
+    (folder / PAGES[-1]).write_text(text, encoding="utf-8")
+    return Demo(release=made, folder=folder, pages=tuple(folder / name for name in PAGES))
 
 
 def reproduce(

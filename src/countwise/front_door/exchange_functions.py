@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
+
+import polars as pl
 
 from countwise.choices import one_of
 from countwise.errors import InputError
@@ -11,9 +13,11 @@ from countwise.front_door.words import PathLike
 from countwise.inference.changes import Changes
 from countwise.inference.changes import compare as changes_between
 from countwise.progress import Tell, silent
+from countwise.release import person_rows
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import Release
 from countwise.release.folder import refuse_existing, whole
+from countwise.release.person_rows import WHAT
 from countwise.release.workbook import write_workbook
 from countwise.tables.crosstab import TOTAL, crosstab
 from countwise.tables.notation import margin_of
@@ -95,6 +99,61 @@ def convert(
     with whole(file, overwrite=overwrite) as partial:
         _write(made, partial, chosen, table=table, total_code=total_code, dataflow=dataflow)
     return ConvertedFile(file=file, format=chosen, nodes=made.size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonRows:
+    """A file of one row a person that was written, and what these rows are."""
+
+    file: Path
+    rows: int
+    what: str = WHAT
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return {"file": str(self.file), "rows": self.rows, "what": self.what}
+
+
+@overload
+def records(
+    release: AnyRelease | PathLike, *, table: str | None = None, tell: Tell = silent
+) -> pl.DataFrame: ...
+@overload
+def records(
+    release: AnyRelease | PathLike,
+    out: PathLike,
+    *,
+    table: str | None = None,
+    overwrite: bool = False,
+    tell: Tell = silent,
+) -> PersonRows: ...
+def records(
+    release: AnyRelease | PathLike,
+    out: PathLike | None = None,
+    *,
+    table: str | None = None,
+    overwrite: bool = False,
+    tell: Tell = silent,
+) -> pl.DataFrame | PersonRows:
+    """One row a person of the released counts, for tools that read microdata.
+
+    `table` names the table that becomes rows, of a tree the level; without it, it is the one that
+    all others are totals of. No row is a real person: rows are the released counts in another form,
+    and say no more. With `out` they are written to a file, of a folder batch by batch.
+    """
+    if out is None:
+        return person_rows.records(_read(release), table=table)
+    file = Path(out)
+    output_files({"--out": file}, overwrite=overwrite)
+    tell("writing rows")
+    if isinstance(release, (str, Path)):
+        with whole(file, overwrite=overwrite) as partial:
+            rows = person_rows.write_records(Path(release), partial, table=table)
+    else:
+        people = person_rows.records(release, table=table)
+        write_frame(people, file, overwrite=overwrite)
+        rows = len(people)
+    return PersonRows(file=file, rows=rows)
 
 
 def _read(release: AnyRelease | PathLike) -> AnyRelease:

@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from countwise.errors import InputError
+from countwise.front_door.draw_files import continued, write_draws_to
 from countwise.front_door.infer_request import (
     InferRequest,
     or_fresh,
@@ -24,13 +25,16 @@ from countwise.inference.crossed_posterior import (
     check_level,
     crossed_posterior,
 )
+from countwise.inference.drawn_posterior import drawn_posterior
+from countwise.inference.lattice_chains import run_name
 from countwise.inference.paper_tables import infer_counts
 from countwise.inference.posterior import Posterior
 from countwise.inference.statement_probabilities import Probability
 from countwise.inference.subtree_posteriors import infer_by_pieces, write_one
 from countwise.inference.tree_sums import tree_sums
 from countwise.noise.numbers import Number
-from countwise.progress import Tell, silent
+from countwise.pages.imprint import Imprint, today
+from countwise.progress import Tell, remarks, silent
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import Release, read_any_manifest
 from countwise.release.execution import in_threads
@@ -38,7 +42,7 @@ from countwise.release.folder import whole
 from countwise.release.large_release import LargeRelease, read_large_release
 from countwise.release.piecewise_release import MOST_WHOLE
 from countwise.release.spark import OnSpark
-from countwise.sumproduct.priors import Prior, read_prior
+from countwise.sumproduct.priors import NoPrior, Prior, read_prior
 from countwise.tables.cut import PIECE
 from countwise.tables.spark_session import is_spark, session
 
@@ -117,6 +121,7 @@ def infer(
     piece: int = ...,
     engine: str = ...,
     overwrite: bool = ...,
+    seed: int | None = ...,
     rng: np.random.Generator | None = ...,
     tell: Tell = ...,
 ) -> Posterior | CrossedPosterior | InferredAnswers | PosteriorFile: ...
@@ -147,6 +152,7 @@ def infer(
     piece: int = PIECE,
     engine: str = "",
     overwrite: bool = False,
+    seed: int | None = None,
     rng: np.random.Generator | None = None,
     tell: Tell = silent,
 ) -> Posterior | CrossedPosterior | InferredAnswers | PosteriorFile:
@@ -159,8 +165,9 @@ def infer(
     `source="counts"` uses the published counts alone, as a reader of a table would have to.
     The prior `published` is the one that a release adjusted by empirical Bayes was made with.
     `method` is `exact`, `gibbs`, or `auto`: exact unless it would take minutes. A sampler needs
-    the generator `rng`. Tables that cross take none of these options: their posterior has ranges
-    of counts and sums, without a prior.
+    a `seed`, or the generator `rng`. Tables that cross have ranges of counts and sums without a
+    prior; with the prior `learned`, or `nested` where they are a chain, all answers are taken from
+    joint draws.
 
     Without a release, `counts` found in a paper are inferred from, as `infer_counts` does. With
     questions (`statement`, `sums`, `top`) the result is the posterior with its answers. A table of
@@ -168,6 +175,8 @@ def infer(
     pictures, joint draws to `draws_out`, and the most probable combination to `joint_mode`. The
     posterior of a large release in a folder goes to `out` a subtree at a time.
     """
+    if rng is None and seed is not None:
+        rng = np.random.default_rng(seed)
     asked = InferRequest(
         prior=prior,
         source=source,
@@ -184,6 +193,7 @@ def infer(
         page=_path(page),
         engine=engine,
         overwrite=overwrite,
+        seed=seed,
         rng=rng,
     )
     refuse_wrong(asked, release, counts)
@@ -230,7 +240,8 @@ def _tree(
     if asked.joint_mode is not None:
         table = posterior.joint_mode_table(tell=tell)
         write_frame(table, asked.joint_mode, overwrite=asked.overwrite)
-    write_files(posterior, asked, tell)
+    imprint = Imprint(date=today()) if release is None else release.imprint
+    write_files(posterior, asked, tell, statements=judged, imprint=imprint)
     if not (asked.sums or asked.statement or asked.top):
         return posterior
     return InferredAnswers(posterior=posterior, statements=judged, sums=summed, combinations=best)
@@ -274,21 +285,22 @@ def _tables(
     release: CrossedRelease, asked: InferRequest, tell: Tell
 ) -> CrossedPosterior | InferredAnswers:
     """Tables that cross: ranges of every count, of sums of them, and statements about them."""
-    given = asked.needs_whole_tree(
-        **{
-            f"--prior {asked.prior}": asked.prior not in (routes.NONE, "published"),
-            "--interval central": asked.interval == "central",
-            "--engine": asked.engine,
-        }
+    given = asked.needs_tree(
+        **{"--interval central": asked.interval == "central", "--engine": asked.engine}
     )
     if given:
         raise InputError(
-            "tables that cross are inferred without a prior, count by count, and "
+            "tables that cross are inferred count by count, and "
             f"{', '.join(given)} {'asks' if len(given) == 1 else 'ask'} for more. To fix, use "
-            "--sum, --statement, --level, --out and --json alone."
+            "--sum, --statement, --level, --out, --prior, --draws-out and --json alone."
         )
     check_level(asked.probability)
     posterior = crossed_posterior(release)
+    if asked.prior != routes.NONE and not isinstance(asked.prior, NoPrior):
+        prior, rng = str(asked.prior), asked.rng
+        posterior = drawn_posterior(release, prior, rng=rng, report=tell)
+    if asked.draws_out is not None:
+        _write_table_draws(posterior, asked, asked.draws_out, tell)
     tell("answering")
     summed = [posterior.sum(each) for each in asked.sums]
     judged = {said: posterior.probability(said) for said in asked.statement}
@@ -302,10 +314,30 @@ def _tables(
     return InferredAnswers(posterior=posterior, statements=judged, sums=summed)
 
 
+def _write_table_draws(
+    posterior: CrossedPosterior, asked: InferRequest, file: Path, tell: Tell
+) -> None:
+    """Joint draws to a file; what a run that was stopped has drawn is gone on with."""
+    name = run_name(posterior.measurements, asked.draws, asked.seed)
+    with continued(file, name, overwrite=asked.overwrite) as (unfinished, partial):
+        rng = or_fresh(asked.rng)
+        made = posterior.draws(asked.draws, rng=rng, folder=unfinished, report=tell)
+        write_draws_to(partial, made, made.prior)
+    remarks.info("%s. Prior: %s.", f"{made.route[0].upper()}{made.route[1:]}", made.prior)
+    remarks.info("%s", made.diagnostics)
+
+
 def _in_pieces(large: LargeRelease, asked: InferRequest, tell: Tell) -> PosteriorFile:
     """Write the posterior of a large release; from Spark a Parquet data set."""
     nodes, engine = sum(large.sizes), asked.engine
-    others = asked.needs_whole_tree(**{"--statement": asked.statement, "--sum": asked.sums})
+    others = asked.needs_tree(
+        **{
+            "--prior published": asked.prior == "published",
+            "--draws-out": asked.draws_out,
+            "--statement": asked.statement,
+            "--sum": asked.sums,
+        }
+    )
     if others:
         raise InputError(
             f"a release of {nodes:,} counts is inferred a subtree at a time, and "

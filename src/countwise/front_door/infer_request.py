@@ -1,6 +1,6 @@
 """What is asked of a release: the belief and the way, the questions, and the files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,13 @@ import numpy as np
 
 from countwise.choices import one_of
 from countwise.errors import InputError
+from countwise.front_door.draw_files import DRAWS, write_draws
 from countwise.front_door.output_files import PAGES, output_files, write_frame, write_text
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import METHODS, SOURCES
+from countwise.inference.statement_probabilities import Probability
+from countwise.pages.imprint import Imprint
 from countwise.progress import Tell
-from countwise.release.folder import whole
 from countwise.reports.posterior_page import posterior_page
 from countwise.sumproduct.priors import Prior
 from countwise.sumproduct.summaries import check_interval
@@ -38,16 +40,16 @@ class InferRequest:
     page: Path | None
     engine: str
     overwrite: bool
+    seed: int | None
+    """Of the generator, where it was made of one: the same draws are gone on with."""
     rng: np.random.Generator | None
 
-    def needs_whole_tree(self, **more: object) -> list[str]:
+    def needs_tree(self, **more: object) -> list[str]:
         """What was asked that takes a tree that memory holds, by its options."""
         others: dict[str, object] = {
             "--from counts": self.source == "counts",
             "--method gibbs": self.method == "gibbs",
-            "--prior published": self.prior == "published",
             "--top": self.top,
-            "--draws-out": self.draws_out,
             "--joint-mode": self.joint_mode,
             "--page": self.page,
         }
@@ -58,7 +60,7 @@ def refuse_wrong(asked: InferRequest, release: object, counts: object) -> None:
     """What can be seen to be wrong before anything is read."""
     output_files(
         {"--out": asked.out, "--joint-mode": asked.joint_mode},
-        {"--page": (asked.page, PAGES), "--draws-out": (asked.draws_out, (".npz",))},
+        {"--page": (asked.page, PAGES), "--draws-out": (asked.draws_out, DRAWS)},
         data_set=bool(asked.engine),
         overwrite=asked.overwrite,
     )
@@ -71,7 +73,14 @@ def refuse_wrong(asked: InferRequest, release: object, counts: object) -> None:
         raise InputError("give a release folder or --counts, not both.")
 
 
-def write_files(posterior: Posterior, asked: InferRequest, tell: Tell) -> None:
+def write_files(
+    posterior: Posterior,
+    asked: InferRequest,
+    tell: Tell,
+    *,
+    statements: Mapping[str, Probability],
+    imprint: Imprint,
+) -> None:
     """The table, the page and the joint draws that were asked for."""
     how: Any = {"probability": asked.probability, "interval": asked.interval}
     if asked.out is not None:
@@ -79,20 +88,12 @@ def write_files(posterior: Posterior, asked: InferRequest, tell: Tell) -> None:
         write_frame(posterior.table(**how), asked.out, overwrite=asked.overwrite)
     if asked.page is not None:
         tell("writing the page")
-        write_text(posterior_page(posterior, **how), asked.page, overwrite=asked.overwrite)
+        page = posterior_page(posterior, **how, answers=statements, imprint=imprint)
+        write_text(page, asked.page, overwrite=asked.overwrite)
     if asked.draws_out is not None:
         tell("drawing")
-        made = posterior.draws(asked.draws, rng=or_fresh(asked.rng)).to_arviz()
-        arrays: dict[str, Any] = {
-            **made["posterior"],
-            **made["coords"],
-            "prior": np.array(posterior.joint_prior),
-        }
-        with (
-            whole(asked.draws_out, overwrite=asked.overwrite) as partial,
-            partial.open("wb") as stream,
-        ):
-            np.savez_compressed(stream, **arrays)
+        made = posterior.draws(asked.draws, rng=or_fresh(asked.rng))
+        write_draws(made, posterior.joint_prior, asked.draws_out, overwrite=asked.overwrite)
 
 
 def or_fresh(rng: np.random.Generator | None) -> np.random.Generator:

@@ -111,7 +111,7 @@ def ledger_check(
     The entries of receipts, and the `head` that was noted earlier, must be in it. What is wrong is
     in the `flaws` of the result.
     """
-    noted = dict(_receipt_entry(Path(each)) for each in receipt)
+    noted, hashes = _entries_of([Path(each) for each in receipt])
     if head is not None:
         seq, _, value = head.partition(":")
         if not seq.isdigit():
@@ -120,7 +120,7 @@ def ledger_check(
     with ledger_at(ledger) as opened, opened.reading() as book:
         from countwise.ledger.chain import check
 
-        return check(book.all(), noted=noted)
+        return check(book.all(), noted=noted, hashes=hashes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,10 +232,23 @@ def _terms(
     return replace(base, unit=unit, **given)
 
 
-def _receipt_entry(path: Path) -> tuple[int, str]:
+def _entries_of(receipts: Sequence[Path]) -> tuple[dict[int, str], set[str]]:
+    """The hashes of entries that receipts have: by place in those of format 1, and without."""
+    noted, hashes = dict[int, str](), set[str]()
+    for entry in map(_receipt_entries, receipts):
+        if "entry" in entry:
+            noted[int(entry["entry"])] = str(entry["hash"])
+        else:
+            hashes |= {str(entry[name]) for name in ("charged", "released") if entry[name]}
+    return noted, hashes
+
+
+def _receipt_entries(path: Path) -> dict[str, Any]:
     try:
-        entry = json.loads(path.read_text(encoding="utf-8"))["ledger"]
-        return int(entry["entry"]), str(entry["hash"])
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["ledger"]
+        known = found["hash"] if "entry" in found else found["charged"]
+        int(found.get("entry", 0)), str(known)
+        return found
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except (ValueError, KeyError, TypeError):

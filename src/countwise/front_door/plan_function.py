@@ -18,10 +18,11 @@ from countwise.front_door.words import (
     ReleaseAndFileWords,
     make_layout,
     spelled_out,
+    targets_of_tree,
     with_zeros_of,
 )
 from countwise.progress import Tell, counted, silent
-from countwise.release.aims import TREES_HAVE_NONE, least_plan
+from countwise.release.aims import least_plan
 from countwise.release.folder import whole
 from countwise.release.plan import Plan
 from countwise.release.savings import largest_saving
@@ -29,6 +30,7 @@ from countwise.reports.plan_page import plan_page
 from countwise.risk.closed_form import closed_form
 from countwise.risk.loss_curve import POINTS, loss_curve
 from countwise.risk.simulation import LevelError, expected_errors
+from countwise.risk.tree_targets import least_tree_plan
 from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.layouts import Layout
@@ -86,10 +88,10 @@ def plan(
             asked, crossing.workload, least=unit is not None, saving=saving, costs=costs
         )
         shape: Hierarchy | Workload = crossing.workload
-    elif unit is not None:
-        raise PlanError(TREES_HAVE_NONE)
     else:
         hierarchy = shape = read_domain(cells, by=asked.by, count=count, layout=layout)
+        if unit is not None:
+            asked = least_tree_plan(asked, hierarchy, targets_of_tree(plan, words.get("tables")))
         costs, errors = account.charges(asked), None
         if stand_in is not None:
             errors = _simulated(

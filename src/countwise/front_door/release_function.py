@@ -297,10 +297,10 @@ def _large(given: ReleaseInput, plan: Plan) -> CountSource | None:
     A method that looks at all cells at once is used in memory while the table fits there.
     """
     if plan.across:
-        if is_spark(given.engine):
+        if is_spark(given.engine) and given.records is None:
             raise InputError(
-                "Spark works on a table in pieces, and tables that cross are held whole. To fix, "
-                "count the records with another --engine, or release one tree with --by alone."
+                "Spark counts records of tables that cross, and does not release a table of cells, "
+                "which is held whole. To fix, leave --engine out, or give the records."
             )
         return None
     source = None

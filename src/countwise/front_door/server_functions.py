@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from countwise.server.backup import Backup
     from countwise.server.config import Config
 
-PARTS = ("all", "prepare", "web", "worker")
+PARTS = ("all", "prepare", "web", "worker", "rotate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +39,11 @@ def serve(
     port: int | None = None,
     only: str = "all",
     ready: Callable[[Prepared], None] = _unsaid,
-) -> None:
+) -> str | None:
     """Answer claims about confidential data over HTTP, within budgets, until SIGTERM.
 
-    `ready` is told of the server when it listens, or when all is prepared.
+    `ready` is told of the server when it listens, or when all is prepared. With `only="rotate"`
+    receipts are signed with a new key from now on, which is returned.
     """
     needs_server()
     from countwise.server import start
@@ -51,20 +52,29 @@ def serve(
     one_of(only, PARTS, what="only")
     paths = _path(config), _path(state)
     loaded = load_config(paths[0], state=paths[1], database=database, host=host, port=port)
+    if only == "rotate":
+        return start.rotate_key(loaded)
     if only == "web":
         start.run_web(loaded)
-        return
-    if only == "worker":
+    elif only == "worker":
         start.run_worker(loaded)
-        return
-    if only == "prepare":
+    elif only == "prepare":
         ready(_prepared(loaded, loaded.port))
-        return
-    flags = {"config": config, "state": state, "database": database, "host": host, "port": port}
+    else:
+        _serve_all(
+            loaded, ready, config=config, state=state, database=database, host=host, port=port
+        )
+    return None
+
+
+def _serve_all(config_: "Config", ready: Callable[[Prepared], None], **flags: object) -> None:
+    """Listen, and run every part; the parts get the same flags."""
+    from countwise.server import start
+
     given = [(f"--{name}", str(value)) for name, value in flags.items() if value is not None]
-    with start.listen(loaded) as listening:
-        ready(_prepared(loaded, listening.getsockname()[1]))
-        start.run_all(loaded, listening, [word for pair in given for word in pair])
+    with start.listen(config_) as listening:
+        ready(_prepared(config_, listening.getsockname()[1]))
+        start.run_all(config_, listening, [word for pair in given for word in pair])
 
 
 def _path(given: str | Path | None) -> Path | None:

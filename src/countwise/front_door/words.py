@@ -10,8 +10,8 @@ from typing import Any, TypedDict, TypeVar, cast, get_args, get_type_hints
 from countwise.errors import PlanError
 from countwise.noise.numbers import Number
 from countwise.release.aims import without_loss
-from countwise.release.plan import DEFAULTS, Plan, from_dict, read_plan
-from countwise.release.wanted import read_wanted
+from countwise.release.plan import DEFAULTS, IMPRINT, Plan, from_dict, read_plan
+from countwise.release.wanted import Wanted, read_wanted
 from countwise.tables.dialect import PLAIN, Reading, find_dialect
 from countwise.tables.domainfile import read_domain_file, read_zeros
 from countwise.tables.files import is_text
@@ -20,7 +20,7 @@ from countwise.tables.notation import read_variables
 from countwise.toml_files import read_toml
 
 PathLike = str | Path
-PLAN_WORDS = ("by", "epsilon", "rho", *DEFAULTS)
+PLAN_WORDS = ("by", "epsilon", "rho", *DEFAULTS, *IMPRINT)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -53,6 +53,9 @@ class ReleaseWords(TreeWords, total=False):
 
     across: str | Mapping[str, Sequence[str]] | None
     tables: str | Sequence[Any] | None
+    title: str | None
+    producer: str | None
+    contact: str | None
     person: str | None
     outside: str | None
 
@@ -140,7 +143,10 @@ def make_plan(
         given[name] = by_level(given[name], what=name)
     base = _base(plan, unit=unit)
     if unit:
-        return without_loss(base | given, unit)
+        data = base | given
+        if not data.get("variables"):
+            data.pop("tables", None)  # those of a tree are its levels: see targets_of_tree
+        return without_loss(data, unit)
     _refuse_targets(given.get("tables", ()))
     if "epsilon" in given or "rho" in given:
         base.pop("epsilon", None)
@@ -149,6 +155,13 @@ def make_plan(
     if "epsilon" not in data and "rho" not in data:
         raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
     return from_dict(data)
+
+
+def targets_of_tree(plan: Plan | PathLike | None, tables: Any) -> tuple[Wanted, ...]:
+    """The levels of a tree that have targets, as words or a plan file state them."""
+    if tables is not None:
+        return read_wanted(tables)
+    return read_wanted(_base(plan, unit="rho").get("tables", ()))
 
 
 def _base(plan: Plan | PathLike | None, *, unit: str | None) -> dict[str, Any]:

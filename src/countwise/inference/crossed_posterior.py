@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -12,12 +13,15 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.inference.box_names import NamedBox, box_of, find_box
 from countwise.inference.box_statements import BoxSum, parse_statement
+from countwise.inference.chain_draws import is_chain
+from countwise.inference.crossed_draws import CrossedDraws, draw_crossed
 from countwise.inference.posterior import in_brief
 from countwise.inference.statement_probabilities import Probability
 from countwise.margins.boxes import sum_estimate
 from countwise.margins.leastsquares import Estimates
 from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import fitted, margin_ranges, normal_range
+from countwise.progress import Report, unheard
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.sumproduct.priors import NoPrior
@@ -66,6 +70,11 @@ class CrossedPosterior:
     released: tuple[IntArray, ...]
     route: str = ROUTE
     prior: str = PRIOR
+
+    @property
+    def diagnostics(self) -> str:
+        """What a sampler says about itself; nothing where none was used."""
+        return ""
 
     def __repr__(self) -> str:
         tables = ", ".join(self.workload.name(margin) for margin in self.workload.margins)
@@ -132,6 +141,29 @@ class CrossedPosterior:
         mean, sd = self._estimate(said.sum)
         chance = above(mean, sd, said.cut)
         return Probability(chance if said.above else 1.0 - chance, prior=NORMAL)
+
+    def draws(
+        self,
+        count: int,
+        *,
+        rng: np.random.Generator,
+        folder: Path | None = None,
+        report: Report = unheard,
+    ) -> CrossedDraws:
+        """Joint draws of whole cells, none negative; they need a prior.
+
+        It is `nested` where the measured tables are a chain, and `learned` elsewhere. A run that
+        was stopped goes on with what it left in `folder`.
+        """
+        return draw_crossed(
+            self.workload,
+            self.measurements,
+            count,
+            exactly=is_chain(self.workload, self.measurements),
+            rng=rng,
+            folder=folder,
+            report=report,
+        )
 
     def _estimate(self, asked: BoxSum) -> tuple[float, float]:
         terms = [(float(each.multiple), each.named.box) for each in asked.terms]

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import InputError
@@ -31,6 +33,11 @@ class Draws:
         """The draws of the last level."""
         return self.levels[-1]
 
+    def frame(self) -> pl.DataFrame:
+        """One row a cell: its labels, then the columns draw_1, draw_2, … with its counts."""
+        labels = self.hierarchy.frame(len(self.hierarchy.by)).drop("level")
+        return draws_beside(labels, self.cells)
+
     def to_arviz(self) -> dict[str, Any]:
         """The arguments of ``arviz.from_dict``: a variable a level, by chain, draw and node."""
         names = self.hierarchy.levels
@@ -42,6 +49,12 @@ class Draws:
                 for level, name in enumerate(names)
             },
         }
+
+
+def draws_beside(labels: pl.DataFrame, rows: npt.NDArray[np.int32 | np.int64]) -> pl.DataFrame:
+    """Labels of cells with a column for each draw, of which `rows` has one a row."""
+    names = [f"draw_{i + 1}" for i in range(len(rows))]
+    return labels.hstack(pl.DataFrame(np.ascontiguousarray(rows.T), schema=names))
 
 
 def draw(

@@ -31,11 +31,12 @@ from countwise.release.publication import Publication, noise_facts
 from countwise.release.table_accuracy import TableAccuracy, table_accuracy
 from countwise.release.wanted import known_counts
 from countwise.tables.crossed_invariants import named_counts
-from countwise.tables.crosstab import TOTAL, crosstab
+from countwise.tables.crosstab import TOTAL
+from countwise.tables.drawing import draw_margin
 from countwise.tables.notation import Names, margin_of
 from countwise.tables.order import as_published
 from countwise.tables.variable import Variable, make_variable
-from countwise.tables.workload import Margin, Workload, stacked_margins, tree_of
+from countwise.tables.workload import Margin, Workload, stacked_margins
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,11 +65,11 @@ class CrossedRelease(Publication):
         return [m for m in margins if not any(n != m and n.covers(m) for n in margins)]
 
     def drawn(self, margin: Margin, *, total: str = TOTAL) -> pl.DataFrame:
-        """One table, rows by columns: the last variable's categories are columns, with totals."""
+        """One table with totals; of several variables, the categories of the last are columns."""
         counts = self.counts[self.workload.margins.index(margin)]
         if not any(margin.levels):
             return pl.DataFrame({total: counts.reshape(-1)})
-        return crosstab(*tree_of(self.workload, margin, counts), total=total)
+        return draw_margin(self.workload, margin, counts).frame(total=total)
 
     def table(self) -> pl.DataFrame:
         """One row a count of every published table, with the range of the true one."""
@@ -120,6 +121,7 @@ class CrossedRelease(Publication):
             method=self.method,
             reason=self.reason,
             ranges=self.ranges_in_brief,
+            imprint=self.imprint,
             version=version("countwise"),
             format=str(self.FORMAT),
         )
@@ -229,6 +231,7 @@ def read_release(folder: str | Path) -> Release | CrossedRelease:
         method=manifest["adjustment"]["method"],
         reason=manifest["adjustment"].get("reason", ""),
         ranges=_read_ranges(workload, table),
+        made=str(manifest.get("made", "")),
     )
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from countwise.adjust.fitted_priors import Fitted, SharePrior, read_fitted
 from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
-from countwise.noise.laws import LAWS
+from countwise.noise.count_noise import law_named
 from countwise.noise.sensitivity import level_moves
 from countwise.release.budget import Budget, LevelBudget
 from countwise.release.certificate import certificate, exact_nodes
@@ -105,6 +105,7 @@ class Release(Publication):
             method=self.method,
             reason=self.reason,
             ranges=self.ranges_in_brief,
+            imprint=self.imprint,
             version=version("countwise"),
             format=str(self.FORMAT),
         )
@@ -182,6 +183,7 @@ def read_release(folder: str | Path) -> Release:
         reason=manifest["adjustment"].get("reason", ""),
         ranges=_read_ranges(manifest, hierarchy, table),
         prior=_read_prior(manifest, hierarchy, measured, where=f"{folder}/release.json"),
+        made=str(manifest.get("made", "")),
     )
 
 
@@ -273,7 +275,7 @@ def read_noise(
             nodes=entry[many],
             moves=level_moves(neighbours, rows=rows, nodes=entry[many]),
             loss=Fraction(entry["epsilon"] if "epsilon" in entry else entry["rho"]),
-            law=LAWS[entry["law"]](scale=Fraction(entry["scale"])),
+            law=law_named(entry["law"])(scale=Fraction(entry["scale"])),
             exact=entry.get("exact", 0),
         )
         for entry in entries

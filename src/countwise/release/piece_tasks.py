@@ -10,8 +10,10 @@ from typing import cast
 
 import numpy as np
 
+from countwise.adjust.adjustments import ADJUSTMENTS, Choices
 from countwise.adjust.mode import Total
-from countwise.adjust.piecewise import Piece, Piecewise, by_pieces
+from countwise.adjust.protocol import SubtreeAdjustment
+from countwise.adjust.tree_walk import Piece
 from countwise.arrays import IntArray
 from countwise.errors import CountwiseError
 from countwise.release import count_ranges
@@ -57,15 +59,11 @@ class TaskContext:
     adjust_key: tuple[int, ...]
     seal: bytes
 
-    @property
-    def adjustment(self) -> Piecewise:
-        """The plan's adjustment, a piece at a time."""
-        total = cast(Total, self.plan.total)
-        return by_pieces(self.method, tie_key=self.tie_key, total=total, rng=self.rng(0))
-
-    def rng(self, stream: int) -> np.random.Generator:
-        """The adjustment's own randomness, the same in every attempt; it protects no one."""
-        return np.random.default_rng([*self.adjust_key, stream])
+    def adjustment(self, stream: int = 0) -> SubtreeAdjustment:
+        """The plan's adjustment; its randomness is the same in every attempt, and protects none."""
+        rng, total = np.random.default_rng([*self.adjust_key, stream]), cast(Total, self.plan.total)
+        choices = Choices(tie_key=self.tie_key, rng=rng, total=total, pool=self.plan.pool)
+        return cast(SubtreeAdjustment, ADJUSTMENTS[self.method].make(choices))
 
     @cached_property
     def _firsts(self) -> IntArray:
@@ -84,14 +82,14 @@ class TaskContext:
 
     def _arrays(self, noisy: Measurements) -> Arrays:
         piece = self._piece(noisy, tuple(0 for _ in noisy.laws))
-        gathered = {f"up{i}": each for i, each in enumerate(self.adjustment.up(piece))}
+        gathered = np.concatenate([np.empty(0, np.int64), *self.adjustment().up(piece)])
         kept = {f"noisy{level}": noisy.noisy[level] for level in piece.below}
         sizes = {"sizes": np.array(noisy.hierarchy.sizes)}
         said = count_ranges.as_arrays("below", count_ranges.gathered(noisy, self.cut.depth))
-        return {**shape_arrays(noisy.hierarchy), **kept, **gathered, **said, **sizes}
+        return {**shape_arrays(noisy.hierarchy), **kept, "up": gathered, **said, **sizes}
 
     def _piece(self, noisy: Measurements, firsts: tuple[int, ...]) -> Piece:
-        return Piece(measured=noisy, depth=self.cut.depth, firsts=firsts)
+        return Piece(measurements=[noisy], depth=self.cut.depth, firsts=firsts)
 
     def measure_top(self, sealed: list[bytes]) -> None:
         """Noisy counts of the top, and where in the whole tree each piece begins."""
@@ -159,7 +157,7 @@ class TaskContext:
         parts = [self._gathered(i) for i in range(len(self.cut))]
         gathered = tuple(np.concatenate(each) for each in zip(*parts, strict=True))
         top = self.top_measurements()
-        counts = self.adjustment.across(top, gathered)
+        counts = self.adjustment().across([top], gathered)
         check_family(top.hierarchy, range(1, len(counts)), dict(enumerate(counts)))
         moved = np.array(
             [np.abs(a - b).sum(dtype=np.float64) for a, b in zip(counts, top.noisy, strict=True)]
@@ -177,12 +175,8 @@ class TaskContext:
         self.staging.keep(TOP_COUNTS, {"moved": moved, **arrays})
 
     def _gathered(self, i: int) -> tuple[IntArray, ...]:
-        kept = self.staging.kept(measured_name(i), *self._gathered_names)
-        return tuple(kept[name] for name in self._gathered_names)
-
-    @property
-    def _gathered_names(self) -> tuple[str, ...]:
-        return {"least-squares": ("up0", "up1"), "clipped": ("up0",)}.get(self.method, ())
+        nodes = int(self.cut.bounds[i + 1] - self.cut.bounds[i])
+        return tuple(self.staging.kept(measured_name(i), "up")["up"].reshape(-1, nodes))
 
     def adjust(self, i: int) -> bytes:
         """Counts of a piece below the cut."""
@@ -192,14 +186,14 @@ class TaskContext:
         top = self.staging.kept(TOP_COUNTS, f"count{cut.depth}", *TOLD)
         given = top[f"count{cut.depth}"][cut.nodes(i)]
         told = Normal(*(each[cut.nodes(i)] for each in count_ranges.of_arrays("told", top)))
-        below = self.adjustment.down(piece, given, rng=self.rng(i + 1))
+        below = self.adjustment(i + 1).down(piece, given)
         counts = dict(zip(piece.below, below, strict=True))
-        check_family(piece.measured.hierarchy, piece.below, {cut.depth: given, **counts})
+        check_family(piece.hierarchy, piece.below, {cut.depth: given, **counts})
         moved = np.zeros(len(self.budget.levels))
         for level, each in counts.items():
-            moved[level] = np.abs(each - piece.measured.noisy[level]).sum(dtype=np.float64)
+            moved[level] = np.abs(each - piece.measurements[0].noisy[level]).sum(dtype=np.float64)
         arrays = {f"count{level}": each for level, each in counts.items()}
-        arrays |= _range_arrays(count_ranges.piece_ranges(piece.measured, told, cut.depth))
+        arrays |= _range_arrays(count_ranges.piece_ranges(piece.measurements[0], told, cut.depth))
         self.staging.keep(adjusted_name(i), {"moved": moved, **arrays})
         return b""
 

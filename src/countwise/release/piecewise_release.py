@@ -16,10 +16,11 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from countwise.adjust.piecewise import PIECEWISE
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError, InputError, PlanError
 from countwise.ledger.prices import Charge
 from countwise.noise import entropy
+from countwise.pages.imprint import Imprint, today
 from countwise.progress import Report, unheard
 from countwise.release.budget import Budget
 from countwise.release.certificate import certificate, exact_nodes
@@ -33,7 +34,7 @@ from countwise.release.folder import discard, put_in_place, refuse_existing
 from countwise.release.noise_margins import noise_in_words
 from countwise.release.payment import FREE, Payment, paid
 from countwise.release.piece_tasks import TOP, TaskContext, adjusted_name
-from countwise.release.plan import FITTED, Plan
+from countwise.release.plan import Plan
 from countwise.release.publication import MOST_CSV, checksum
 from countwise.release.table_files import COUNTS, check_written, write_files, write_parts
 from countwise.tables.file_faults import reason
@@ -46,7 +47,7 @@ MOST_WHOLE = 30_000_000
 def goes_by_pieces(plan: Plan) -> bool:
     """Whether neither noise nor adjustment has to look at the whole table at once."""
     given = plan.exact or plan.zeros
-    return not given and plan.mechanism != "joint" and plan.adjust in (*PIECEWISE, "auto")
+    return not given and not plan.joint and bool(ADJUSTMENTS[plan.adjust].in_pieces)
 
 
 def method_by_pieces(plan: Plan) -> tuple[str, str]:
@@ -54,7 +55,7 @@ def method_by_pieces(plan: Plan) -> tuple[str, str]:
 
     What looks at the whole table at once is refused.
     """
-    if plan.mechanism == "joint":
+    if plan.joint:
         raise PlanError(
             "mechanism joint draws the noise of the whole tree at once, and this table is released "
             "in pieces. To fix, use mechanism geometric."
@@ -64,14 +65,16 @@ def method_by_pieces(plan: Plan) -> tuple[str, str]:
             "exact counts and cells that can only be zero are known by looking at the whole table, "
             "and this one is released in pieces. To fix, leave exact and zeros out."
         )
-    if plan.adjust == "auto":
-        return "least-squares", "the table is released in pieces, and bayes looks at all cells"
-    if plan.adjust not in PIECEWISE:
+    method = ADJUSTMENTS[plan.adjust].in_pieces
+    if not method:
+        same = ", ".join(name for name, each in ADJUSTMENTS.items() if each.in_pieces == name)
         raise PlanError(
             f"adjust {plan.adjust} looks at all cells at once, and this table is released in "
-            f"pieces. To fix, choose one of {', '.join(PIECEWISE)}."
+            f"pieces. To fix, choose one of {same}."
         )
-    return plan.adjust, ""
+    if method != plan.adjust:
+        return method, "the table is released in pieces, and bayes looks at all cells"
+    return method, ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +200,7 @@ def _work(source: CountSource, plan: Plan, method: str, staging: Staging) -> Tas
     """
     cut, settings = source.cut, staging.settings()
     sizes = (*cut.top.sizes, *(cut.total,) * (len(cut.by) - cut.depth))
-    if plan.split == "relative" or (plan.split == "auto" and method in FITTED):
+    if plan.split == "relative" or (plan.split == "auto" and ADJUSTMENTS[method].fits):
         sizes = source.sizes()
     shape = Shape(by=cut.by, sizes=sizes)
     plan = plan.settled(shape)
@@ -253,6 +256,7 @@ def _manifest(work: TaskContext, reason: str) -> dict[str, Any]:
         method=work.method,
         reason=reason,
         ranges=Ranges(exact=False),
+        made=today(),
     )
     return top.manifest() | {"by": list(work.cut.by)}
 
@@ -270,6 +274,12 @@ def _describe(work: TaskContext, reason: str, manifest: dict[str, Any], out: Pat
         method=work.method,
         reason=reason,
         ranges=METHODS[False],
+        imprint=Imprint(
+            title=work.plan.title,
+            producer=work.plan.producer,
+            contact=work.plan.contact,
+            date=str(manifest["made"]),
+        ),
         version=version("countwise"),
         format=str(Release.FORMAT),
     )

@@ -15,6 +15,7 @@ from countwise.arrays import IntArray
 from countwise.ledger.prices import Charge
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
+from countwise.pages.imprint import Imprint
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.count_ranges import METHODS, Ranges
@@ -25,6 +26,8 @@ from countwise.release.promise import make_promise
 TABLES = ("counts.csv", "counts.parquet", "measurements.parquet")
 MOST_CSV = 20_000_000
 """Counts up to which counts.csv is written unless the user says otherwise."""
+MOST_SHOWN = 4_000_000
+"""Counts up to which there is a page of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +47,8 @@ class Publication(ABC):
     """Beside every count; None in folders that have none."""
     charge: Charge | None = None
     """What a ledger was charged for it, where that was done with it."""
+    made: str = ""
+    """The day it was made, as 2026-11-19; nothing in folders of earlier versions."""
 
     @property
     @abstractmethod
@@ -69,6 +74,20 @@ class Publication(ABC):
     @abstractmethod
     def certificate(self) -> str:
         """The page that says what the release promises."""
+
+    def page(self) -> str:
+        """The page that shows the counts with their ranges."""
+        from countwise.release.counts_page import release_page  # it knows what is released
+
+        return release_page(self)
+
+    @property
+    def imprint(self) -> Imprint:
+        """Who publishes it, as its plan says, and when."""
+        plan = self.plan
+        return Imprint(
+            title=plan.title, producer=plan.producer, contact=plan.contact, date=self.made
+        )
 
     @property
     def ranges_in_brief(self) -> str:
@@ -112,12 +131,16 @@ class Publication(ABC):
             text = as_text(manifest)
             (partial / "release.json").write_text(text, encoding="utf-8")
             (partial / "certificate.html").write_text(self.certificate(), encoding="utf-8")
+            if self.size <= MOST_SHOWN:
+                tell("drawing release.html")
+                (partial / "release.html").write_text(self.page(), encoding="utf-8")
 
     def manifest(self) -> dict[str, Any]:
         """All that anyone needs to compute with the release, as plain data."""
         return {
             "format": self.FORMAT,
             "software": f"countwise {version('countwise')}",
+            **({"made": self.made} if self.made else {}),
             **self.contents(),
             "privacy": {
                 **self._loss(),

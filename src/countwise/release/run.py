@@ -6,11 +6,11 @@ from typing import cast, overload
 
 import numpy as np
 
-from countwise.adjust.auto import adjusted
 from countwise.arrays import IntArray, frozen
 from countwise.margins.measurement import Measurement
 from countwise.margins.whole import Method, whole_cells
 from countwise.noise import entropy
+from countwise.pages.imprint import today
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.count_ranges import crossed_ranges, ranges_of
@@ -53,7 +53,7 @@ def _fresh() -> np.random.Generator:
 
 def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) -> Release:
     tie_key = entropy.word() if plan.ties == "random" else None
-    made = adjusted(plan.adjustment(tie_key=tie_key, rng=_fresh()), [measurements])
+    made = plan.adjustment(tie_key=tie_key, rng=_fresh()).adjusted([measurements])
     check_counts(measurements.hierarchy, made.counts)
     tell("finding ranges")
     return Release(
@@ -62,10 +62,11 @@ def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) ->
         measurements=measurements,
         counts=tuple(frozen(each) for each in made.counts),
         tie_key=tie_key,
-        method=plan.adjust if plan.adjust != "auto" else made.method,
+        method=made.method,
         reason=made.reason,
         prior=made.prior,
         ranges=ranges_of(measurements),
+        made=today(),
     )
 
 
@@ -87,6 +88,7 @@ def _tables(
         method=made.method,
         reason=made.reason,
         ranges=crossed_ranges(workload, measurements),
+        made=today(),
     )
 
 

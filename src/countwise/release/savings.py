@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from countwise.errors import InputError
 from countwise.noise.numbers import written
 from countwise.release.aims import least_plan
-from countwise.release.plan import OPEN, Plan
+from countwise.release.noise_budget import OPEN
+from countwise.release.plan import Plan
 from countwise.release.table_accuracy import overall, table_accuracy
 from countwise.release.wanted import targets_of
 from countwise.tables.workload import Workload

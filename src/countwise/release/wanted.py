@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, candidates, design, targets
@@ -24,7 +25,8 @@ from countwise.tables.workload import Margin, Workload
 if TYPE_CHECKING:
     from countwise.release.plan import Plan
 
-ADJUSTMENTS = ("auto", "least-squares")
+CROSSING = tuple(name for name, each in ADJUSTMENTS.items() if each.crosses)
+"""Adjustments of tables that cross."""
 TREES_ONLY = {"pool": "", "total": "independent"}
 Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
@@ -119,7 +121,7 @@ def refuse_trees_only(plan: "Plan") -> None:
             "joint noise adds up along one tree, and tables that cross have none. To fix, leave "
             "the mechanism out."
         )
-    one_of(plan.adjust, ADJUSTMENTS, what="adjust, of tables that cross,", error=PlanError)
+    one_of(plan.adjust, CROSSING, what="adjust, of tables that cross,", error=PlanError)
     for name, usual in TREES_ONLY.items():
         if getattr(plan, name) != usual:
             raise PlanError(

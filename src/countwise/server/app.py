@@ -18,9 +18,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from countwise.errors import CountwiseError, StorageError
 from countwise.ledger.storage import open_engine, reading
 from countwise.server import api, pages, steward_api
+from countwise.server.calculator import Calculator
 from countwise.server.config import Config
 from countwise.server.http import Caller, Services
-from countwise.server.logs import log
+from countwise.server.logs import log, log_fault
 from countwise.server.refusals import status_of
 from countwise.server.request_bodies import REFUSALS
 from countwise.server.responses import HealthView
@@ -29,6 +30,7 @@ from countwise.server.stewardship import Stewardship
 from countwise.server.tables import answers, workers
 
 LARGEST_BODY = 65_536
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -41,7 +43,9 @@ HEADERS = {
 }
 
 
-def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
+def create_app(
+    config: Config, engine: sa.Engine | None = None, calculator: Calculator | None = None
+) -> FastAPI:
     """The application on a database whose tables are up to date."""
     app = FastAPI(
         title="countwise",
@@ -54,12 +58,13 @@ def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
     )
     engine = engine or open_engine(config.url, wait=config.wait_seconds)
     app.state.config, app.state.engine = config, engine
-    app.state.service = Service(config, engine)
+    app.state.service = Service(config, engine, calculator)
     app.state.stewardship = Stewardship(config, engine)
     app.state.requests = Counter[tuple[str, str, int]]()
     app.add_exception_handler(CountwiseError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RecursionError, _too_deep)
     app.add_exception_handler(Exception, _fault)
     app.include_router(api.router)
     app.include_router(steward_api.router)
@@ -112,11 +117,12 @@ class Envelope:
         else:
             await self.app(scope, _limited(receive), sending)
         route = getattr(scope.get("route"), "path", "none")
-        self.requests[scope["method"], route, status] += 1
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.requests[method, route, status] += 1
         log(
             "request",
             id=identity,
-            method=scope["method"],
+            method=method,
             route=route,
             status=status,
             milliseconds=round(1000 * (time.monotonic() - start), 1),
@@ -177,8 +183,13 @@ def _http(request: Request, exception: Exception) -> Response:
     return response
 
 
+def _too_deep(request: Request, exception: Exception) -> Response:
+    assert isinstance(exception, RecursionError)
+    return _say(request, 422, "input", "what was sent is nested too deeply to be read.")
+
+
 def _fault(request: Request, exception: Exception) -> Response:
-    log("fault", level="error", kind=type(exception).__name__)
+    log_fault(exception, by="request")
     return _say(request, 500, "fault", "a fault of ours; nothing was released.")
 
 

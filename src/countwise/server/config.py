@@ -55,6 +55,12 @@ class Config:
     session_idle_minutes: float = 30.0
     sign_ins_per_minute: int = 10
     queries_per_minute: int = 60
+    plan_seconds: float = 5.0
+    rehearsal_seconds: float = 30.0
+    plan_memory_mb: int = 2048
+    arrival_seconds: float = 15.0
+    connections: int = 1000
+    trusted_proxies: str = ""
     attempts: int = 3
     example: bool = True
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
@@ -87,6 +93,11 @@ LIMITS: dict[str, tuple[float, float]] = {
     "session_idle_minutes": (0.01, 24 * 60),
     "sign_ins_per_minute": (1, 100_000),
     "queries_per_minute": (1, 1_000_000),
+    "plan_seconds": (0.01, 600),
+    "rehearsal_seconds": (0.01, 3600),
+    "plan_memory_mb": (256, 1 << 20),
+    "arrival_seconds": (0.1, 600),
+    "connections": (1, 100_000),
     "attempts": (1, 20),
 }
 SETTINGS = {each.name: each for each in fields(Config) if each.name != "datasets"}

@@ -16,7 +16,8 @@ Secret = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$"
 Id = Annotated[str, InPath(pattern=r"^[0-9a-f]{32}$")]
 PathName = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Scope = Annotated[Literal["user", "dataset", "project"], InPath()]
-Epsilon = Annotated[str | int | float, Field(description="Exact: text such as 0.5 or 1/3.")]
+Number = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Epsilon = Annotated[Number | int | float, Field(description="Exact: text such as 0.5 or 1/3.")]
 
 IdempotencyKey = Annotated[
     str, Header(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$", alias="Idempotency-Key")

@@ -32,7 +32,6 @@ status, message)`. Times are seconds of the epoch; amounts of ε are exact decim
 """
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,13 @@ from countwise.ledger.ledger import Ledger
 from countwise.ledger.ledger import Scope as Account
 from countwise.ledger.prices import Amount, in_epsilon, micro
 from countwise.ledger.storage import reading
-from countwise.progress import silent
 from countwise.server import accounts, jobs
 from countwise.server.accounts import Actor
+from countwise.server.calculator import Calculator, shared_calculator
 from countwise.server.config import Config, DatasetSettings
 from countwise.server.events import note
 from countwise.server.failpoints import failpoint
+from countwise.server.forecasts import TOO_LONG, Forecasts
 from countwise.server.own_account import OwnAccount
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.responses import (
@@ -60,17 +60,14 @@ from countwise.server.responses import (
 )
 from countwise.server.tables import access, answers, members
 from countwise.server.tables import jobs as job_table
-from countwise.server.verdict_chances import chances
 from countwise.verification.answer import Answer, reading_of, recompute
 from countwise.verification.canonical import query_hash
 from countwise.verification.design import design
 from countwise.verification.exchange import BudgetState, QuestionPlan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
-from countwise.verification.planner import rehearse
 from countwise.verification.question import Question
 from countwise.verification.receipt import read_key, sign
-from countwise.verification.records import read_records
 from countwise.verification.request import Request, make_request
 from countwise.verification.request_loss import loss_of
 
@@ -82,10 +79,12 @@ Charged = dict[Account, str]
 class Service(OwnAccount):
     """What an analyst may do."""
 
-    def __init__(self, config: Config, engine: sa.Engine) -> None:
+    def __init__(
+        self, config: Config, engine: sa.Engine, calculator: Calculator | None = None
+    ) -> None:
         super().__init__(config, engine)
         self.ledger = Ledger(engine)
-        self._rehearsing = threading.Semaphore(2)
+        self.forecasts = Forecasts(config, calculator or shared_calculator())
         self.signing_key = read_key(config.signing_key)
 
     def datasets(self, actor: Actor) -> list[PublicDataset]:
@@ -142,27 +141,25 @@ class Service(OwnAccount):
             balances = [book.balance(scope, name) for scope, name in accounts_.items()]
             loss = loss_of(request, dataset=known.name, version=known.version)
             amount = Amount() if stored else book.price(known.name, loss).amount
+        power = self.forecasts.chances(actor.name, known, question, request)
         return QuestionPlan(
             cost=in_epsilon(0 if stored else micro(request.epsilon)),
             stored=stored is not None,
             allowed=all(balance.affords(amount) for balance in balances),
             budgets=tuple(map(balance_view, balances)),
             outcomes=request.claim.outcomes,
-            power=chances(request),
+            power=power or (),
             border=request.border,
+            note=TOO_LONG if power is None else "",
         )
 
     def rehearse(self, actor: Actor, question: Question, repetitions: int = 1) -> RehearsalView:
         """The same claim, asked of the synthetic data; spends nothing."""
-        known, request, _ = self._checked(actor, question)
+        known, _, _ = self._checked(actor, question)
         if not 1 <= repetitions <= MOST_REHEARSALS:
             raise InputError(f"repetitions are from 1 to {MOST_REHEARSALS}, got {repetitions}.")
-        with self._rehearsing:
-            records = read_records(known.synthetic, known.schema, columns=request.columns)
-            found = rehearse(records, request, repetitions=repetitions, tell=silent)
-        return RehearsalView(
-            repetitions=repetitions, verdicts=found.verdicts, answer=found.last.to_dict()
-        )
+        found = self.forecasts.rehearsal(actor.name, known, question, repetitions)
+        return RehearsalView(repetitions=repetitions, **found)
 
     def submit(self, actor: Actor, question: Question, key: str) -> JobView:
         """Charge and queue a claim; the same key gives the same job and is never charged again."""

@@ -18,10 +18,12 @@ from countwise.ledger.ledger import Ledger
 from countwise.ledger.prices import MICRO
 from countwise.ledger.storage import open_engine, reading
 from countwise.server import accounts, sandbox, worker
+from countwise.server.bounded_connections import bounded
+from countwise.server.calculator import Calculator
 from countwise.server.config import EXAMPLE, Config
 from countwise.server.database_versions import is_current, upgrade
 from countwise.server.events import note
-from countwise.server.logs import log
+from countwise.server.logs import log, only_json
 from countwise.server.tables import access, users
 from countwise.verification.receipt import new_key, read_key
 
@@ -98,7 +100,9 @@ def run_web(config: Config) -> None:
     check_ready(config)
     given = os.environ.get(SOCKET)
     listening = socket.socket(fileno=int(given)) if given else listen(config)
-    shut = False
+    shut, calculator = False, Calculator(_public(config) if config.isolation else ())
+    calculator.start()
+    only_json()
     if config.isolation:
         warm_up()
         shut = sandbox.only_files(read=_public(config), write=_own(config))
@@ -109,12 +113,19 @@ def run_web(config: Config) -> None:
             "them away from the state folder and the software, on a system with Landlock; or run "
             "--only web as a user who may not read them; or set isolation = false."
         )
-    app = create_app(config)
+    calculator.wait()
+    app = create_app(config, calculator=calculator)
     log("web ready", port=listening.getsockname()[1], files_shut=int(shut))
     server = uvicorn.Server(
         uvicorn.Config(
             app,
+            http=bounded(
+                arrival_seconds=config.arrival_seconds, most_connections=config.connections
+            ),
+            ws="none",
             log_config=None,
+            proxy_headers=bool(config.trusted_proxies),
+            forwarded_allow_ips=config.trusted_proxies,
             access_log=False,
             server_header=False,
             date_header=True,
@@ -122,7 +133,10 @@ def run_web(config: Config) -> None:
             timeout_keep_alive=30,
         )
     )
-    server.run(sockets=[listening])
+    try:
+        server.run(sockets=[listening])
+    finally:
+        calculator.stop()
 
 
 def _public(config: Config) -> list[Path]:
@@ -140,6 +154,7 @@ def _own(config: Config) -> list[Path]:
 def run_worker(config: Config) -> None:
     """Compute answers."""
     check_ready(config)
+    only_json()
     sandbox.die_with_parent()
     worker.run(config)
 
