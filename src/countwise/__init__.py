@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from countwise.release.plan import Plan, read_plan
     from countwise.risk.tree_targets import plan_for_targets
     from countwise.tables.reading import read_counts, read_domain
+    from countwise.verification.schema import Schema, read_schema
 
 __all__ = [
     "BudgetError",
@@ -58,6 +59,7 @@ __all__ = [
     "InputError",
     "Plan",
     "Release",
+    "Schema",
     "adjust",
     "audit_noise",
     "audit_release",
@@ -78,6 +80,7 @@ __all__ = [
     "read_domain",
     "read_plan",
     "read_release",
+    "read_schema",
     "receipt_check",
     "records",
     "release",
@@ -100,6 +103,7 @@ _ROOMS = {
     "CrossedRelease": "release.crossed_release",
     "Plan": "release.plan",
     "Release": "release.document",
+    "Schema": "verification.schema",
     "adjust": "front_door.adjust_function",
     "audit_noise": "front_door.audit_functions",
     "audit_release": "front_door.audit_functions",
@@ -120,6 +124,7 @@ _ROOMS = {
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
+    "read_schema": "verification.schema",
     "receipt_check": "front_door.verify_functions",
     "records": "front_door.exchange_functions",
     "release": "front_door.release_function",

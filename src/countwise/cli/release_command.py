@@ -12,11 +12,9 @@ from countwise.front_door.release_function import release as make_release
 from countwise.noise.numbers import written
 from countwise.release.budget import counts_in_words
 from countwise.release.crossed_release import CrossedRelease
-from countwise.release.document import Release
-from countwise.release.piecewise_release import Streamed
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
-from countwise.release.publication import MOST_CSV
+from countwise.release.publication import CSV, MOST_CSV, Publication
 from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
 
@@ -79,7 +77,7 @@ def release(
     Large tables are released in pieces; run the same command again to finish a stopped run.
     """
     with progress() as tell:
-        made: Release | CrossedRelease | Streamed = make_release(
+        made = make_release(
             table,
             plan_file,
             out=folder,
@@ -103,21 +101,18 @@ def release(
         _warn_about_rows(made.plan)
 
 
-def _print(made: Release | CrossedRelease | Streamed, folder: Path, *, json: bool) -> None:
+def _print(made: Publication, folder: Path, *, json: bool) -> None:
     """What was released, and what was charged for it."""
-    resumed = isinstance(made, Streamed) and made.resumed
-    if resumed:
+    if made.resumed:
         err.print("Went on from a stopped run: noise it had drawn was kept, none was drawn twice.")
     if json:
-        facts: dict[str, Any] = {"folder": str(folder)}
-        facts |= {"resumed": resumed} if isinstance(made, Streamed) else {}
+        facts: dict[str, Any] = {"folder": str(folder), "resumed": made.resumed}
         facts |= {} if made.charge is None else {"charged": made.charge.to_dict()}
-        manifest = made.manifest if isinstance(made, Streamed) else made.manifest()
-        print_json(manifest | facts)
+        print_json(made.manifest() | facts)
     else:
         print_summary(made, folder)
     print_charge(made.charge, json=json)
-    if not json and isinstance(made, Streamed) and "counts.csv" not in made.manifest["checksums"]:
+    if not json and CSV not in made.checksums:
         out.print("counts.csv was left out; counts.parquet has every count.")
 
 
@@ -133,7 +128,7 @@ def _warn_about_rows(plan: Plan) -> None:
         )
 
 
-def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> None:
+def print_summary(made: Publication, folder: Path) -> None:
     """What was released, level by level or table by table, and where it is."""
     if isinstance(made, CrossedRelease):
         print_tables(made.accuracy, made.budget)

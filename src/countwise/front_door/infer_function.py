@@ -36,11 +36,12 @@ from countwise.noise.numbers import Number
 from countwise.pages.imprint import Imprint, today
 from countwise.progress import Tell, remarks, silent
 from countwise.release.crossed_release import CrossedRelease, read_release
-from countwise.release.document import Release, read_any_manifest
+from countwise.release.document import Release
 from countwise.release.execution import in_threads
 from countwise.release.folder import whole
 from countwise.release.large_release import LargeRelease, read_large_release
-from countwise.release.piecewise_release import MOST_WHOLE
+from countwise.release.manifest import is_tree, read_manifest
+from countwise.release.pipeline import MOST_WHOLE
 from countwise.release.spark import OnSpark
 from countwise.sumproduct.priors import NoPrior, Prior, read_prior
 from countwise.tables.cut import PIECE
@@ -199,7 +200,7 @@ def infer(
     refuse_wrong(asked, release, counts)
     if isinstance(release, (str, Path)):
         folder = Path(release)
-        if read_any_manifest(folder)["format"] != CrossedRelease.FORMAT:
+        if is_tree(read_manifest(folder)):
             large = read_large_release(folder, most=piece)
             if large is not None and (large.sizes[-1] > MOST_WHOLE or asked.out is not None):
                 return _in_pieces(large, asked, tell)
