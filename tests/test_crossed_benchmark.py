@@ -49,7 +49,7 @@ def test_a_tiny_run_makes_the_whole_page() -> None:
     for margin in ("total", "place", "age × sex", "place × age × sex"):
         assert page.count(f"\n| {margin} | ") >= 3
     for row in (line for line in page.splitlines() if line.startswith("| cells | ")):
-        assert row.count("±") == 6
+        assert row.count("±") == 7
     both = pooled(deepcopy([each | made for each in (*found, *found)]))
     assert [each["releases"] for each in both] == [6, 6]
     assert root(np.array(both[0]["squared"]["default"])).value == pytest.approx(
@@ -122,9 +122,10 @@ def test_margins_where_a_release_is_nearer_are_listed() -> None:
 
 
 def test_tables_name_every_margin_of_at_most_two_variables() -> None:
-    income, tracts = TABLES
+    income, pairs, tracts = TABLES
     assert income.tables.count(",") == 10
     assert len(income.losses) == 5
+    assert pairs.tables == income.tables.rpartition(", ")[0]
     assert tracts.across == {"race": ("race",), "hispanic": ("hispanic",)}
 
 

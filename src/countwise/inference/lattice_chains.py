@@ -28,8 +28,8 @@ from countwise.tables.workload import Workload
 from countwise.threads import run_tasks
 
 CHAINS = 4
-WARMUP = 400  # sweeps that are dropped
-THIN = 20  # sweeps from one draw to the next
+WARMUP = 304  # sweeps that are dropped
+THIN = 8  # sweeps from one draw to the next
 FEWEST = 100  # draws of a chain: fewer do not tell how it mixes
 BLOCK = 20  # draws of a chain between two files
 MOST_NUMBERS = 10**9  # counts of all draws, four gigabytes

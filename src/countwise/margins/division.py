@@ -7,16 +7,15 @@ total. The shapes, a few numbers, are learned beforehand; the factors are not, t
 the cells, so that no noisy count is used twice. docs/explain/crossed-draws.md.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from countwise.arrays import BoolArray, FloatArray
+from countwise.arrays import FloatArray
 from countwise.kernels.gamma_poisson import scattered
 from countwise.kernels.lattice_moves import POISSON
 from countwise.margins.measurement import Measurement
-from countwise.margins.nonnegative import LEAST_MEAN, Target
+from countwise.margins.nonnegative import LEAST_MEAN
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.scatter import SHAPES, raked, reach
 from countwise.tables.workload import Margin, Workload
@@ -48,6 +47,18 @@ class CellDivision:
             "learned (any total as likely; how a sum divides is a factor for every count of the "
             "measured tables, which scatter as far as the noisy counts show, and cells about that)"
         )
+
+
+def undivided(workload: Workload) -> CellDivision:
+    """Cells alike but for chance, one factor for everyone."""
+    everyone = Margin((0,) * len(workload.variables))
+    return CellDivision(
+        margins=(everyone,),
+        shapes=(np.full(1, FLAT[0]),),
+        rates=(np.full(1, FLAT[1]),),
+        scatter=np.ones(workload.cells),
+        diffuse=1.0 / (workload.cells + 1),
+    )
 
 
 def learned_division(seen: Reconstruction, rng: np.random.Generator) -> CellDivision:
@@ -87,16 +98,7 @@ def _implied(seen: Reconstruction, margin: Margin) -> FloatArray:
         each for each in seen.targets if each.margin != margin and margin.covers(each.margin)
     ]
     total = float(seen.estimates.cells.sum())
-    if margin == workload.finest:
-        return raked(workload, coarser, total, seen.known.free)
-    return _raked_above(workload, coarser, total, margin, seen.known.free)
-
-
-def _raked_above(
-    workload: Workload, coarser: Sequence[Target], total: float, margin: Margin, free: BoolArray
-) -> FloatArray:
-    """The sums of the table of most entropy by a margin."""
-    return workload.sums(raked(workload, coarser, total, free), margin)
+    return workload.sums(raked(workload, coarser, total, seen.known.free), margin)
 
 
 def learned(own: Measurement, means: FloatArray, rng: np.random.Generator) -> FloatArray:
