@@ -3,11 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
-
-from countwise.cli import options
-from countwise.errors import InputError
 
 EXAMPLE = (
     'Example: countwise verify data.csv --schema schema.toml --model "hours ~ education_years + '
@@ -47,22 +43,3 @@ Skewness = Annotated[
 ]
 Table = Annotated[str | None, typer.Option(help="Table, where the data is a database.")]
 Page = Annotated[Path | None, typer.Option("--page", help="Write a page with the plot here.")]
-
-
-def numbers(text: str, *, what: str) -> tuple[float, ...]:
-    """One number, or several with commas."""
-    try:
-        found = tuple(float(part) for part in options.names(text))
-    except ValueError:
-        found = ()
-    if not found or not all(np.isfinite(found)):
-        raise InputError(f"{what} must be a number or several with commas, got {text!r}.")
-    return found
-
-
-def whole_numbers(text: str, *, what: str) -> list[int]:
-    """One whole number, or several with commas."""
-    found = numbers(text, what=what)
-    if any(each != int(each) for each in found):
-        raise InputError(f"{what} must be a whole number or several with commas, got {text!r}.")
-    return list(map(int, found))

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from countwise.cli import options
-from countwise.cli.charging import refuse_half
-from countwise.cli.console import out
-from countwise.cli.ledger_command import ledger_at
 from countwise.errors import PlanError
+from countwise.front_door.charging import refuse_half
+from countwise.front_door.ledger_functions import ledger_at
+from countwise.front_door.words import PathLike, make_plan
 from countwise.ledger.series import Series, loss_left, series, unit_left
 from countwise.noise.numbers import written
 from countwise.release.aims import ANY_LOSS
@@ -17,7 +16,7 @@ from countwise.release.plan import Plan
 from countwise.release.plan_loss import loss_of
 from countwise.toml_files import read_toml
 
-LOSSES = ("epsilon", "rho", "unit")
+LOSSES = ("epsilon", "rho")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +30,17 @@ class Account:
     def __post_init__(self) -> None:
         refuse_half(self.url, self.dataset)
 
-    def plan(self, plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
+    def plan(
+        self, plan: Plan | PathLike | None, words: Mapping[str, Any], *, unit: str | None = None
+    ) -> Plan:
         """The plan that was asked for; where no loss was, with what the budget has left for it."""
-        if self.url is None or self.dataset is None or _states_loss(plan_file, flags):
-            return options.make_plan(plan_file, flags)
+        if self.url is None or self.dataset is None or _states_loss(plan, words, unit):
+            return make_plan(plan, words, unit=unit)
         with ledger_at(self.url) as ledger, ledger.reading() as book:
-            unit = unit_left(book, self.dataset)
-            made = options.make_plan(plan_file, {**flags, unit: ANY_LOSS})
+            left = unit_left(book, self.dataset)
+            made = make_plan(plan, {**words, left: ANY_LOSS})
             loss = loss_left(book, self.dataset, loss_of(made), self.releases)
-        return options.make_plan(plan_file, {**flags, unit: written(loss)})
+        return make_plan(plan, {**words, left: written(loss)})
 
     def charges(self, plan: Plan) -> Series:
         """What the releases of a plan cost; refused if it has no price in the ledger."""
@@ -50,22 +51,11 @@ class Account:
             return series(loss, self.releases, book=book, dataset=self.dataset)
 
 
-def _states_loss(plan_file: Path | None, flags: Mapping[str, Any]) -> bool:
-    """Whether a loss, or that one is looked for, was said on the command line or in a file."""
-    if any(flags.get(each) is not None for each in LOSSES):
+def _states_loss(plan: Plan | PathLike | None, words: Mapping[str, Any], unit: str | None) -> bool:
+    """Whether a loss, or that one is looked for, was said in words or in a plan."""
+    if unit is not None or any(words.get(each) is not None for each in LOSSES):
         return True
-    if plan_file is None:
-        return False
-    words = read_toml(plan_file, what="plan", error=PlanError)
-    return any(each in words for each in LOSSES)
-
-
-def as_data(costs: Series) -> dict[str, Any]:
-    """What is shown of the charges as JSON: nothing where there is one release and no ledger."""
-    return {"series": costs.to_dict()} if costs.sentences() else {}
-
-
-def print_charges(costs: Series) -> None:
-    """The same in sentences."""
-    for sentence in costs.sentences():
-        out.print(sentence, markup=False, soft_wrap=True, style=None if costs.enough else "bold")
+    if plan is None or isinstance(plan, Plan):
+        return plan is not None
+    said = read_toml(Path(plan), what="plan", error=PlanError)
+    return any(each in said for each in (*LOSSES, "unit"))

@@ -1,23 +1,39 @@
-"""countwise reproduce: the papers' tables and figures, ours beside theirs."""
+"""countwise demo, reproduce and warm-up: on a bundled example, on papers, and ahead of use."""
 
-import json as json_format
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated
 
 import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
-from countwise.release.folder import refuse_existing, whole
-from countwise.reports.reproduction_page import reproduction_page
-from countwise.reports.reproduction_summary import summary
-from countwise.reproduce.exhibits import FULL, QUICK
+from countwise.cli.release_command import print_summary
+from countwise.front_door import demo_function
+from countwise.front_door.demo_function import FOLDER
 from countwise.reproduce.papers import PAPERS
-from countwise.reproduce.recomputation import Reproduction, select
-from countwise.reproduce.recomputation import reproduce as compute
+from countwise.reproduce.recomputation import Reproduction
 from countwise.reproduce.verdicts import VERDICTS
 
-EXAMPLE = "Example: countwise reproduce --quick --only wang2021 --out report"
+EXAMPLES = {
+    "demo": "Example: countwise demo --out my-demo",
+    "reproduce": "Example: countwise reproduce --quick --only wang2021 --out report",
+    "warm-up": "Example: countwise warm-up",
+}
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--out", help="Folder to write.")] = Path(FOLDER),
+    json: options.Json = False,
+) -> None:
+    """Release a small made-up table of clinics, infer the true counts, and draw both."""
+    with progress() as tell:
+        made = demo_function.demo(folder, tell=tell)
+    if json:
+        print_json(made.to_dict())
+        return
+    print_summary(made.release, folder)
+    out.print(f"See what the true counts can be: {made.pages[-1].resolve()}", soft_wrap=True)
 
 
 def reproduce(
@@ -41,29 +57,15 @@ def reproduce(
 
     Ends with exit code 1 when a number is not reproduced.
     """
-    chosen = select(options.names(only))
-    if folder is not None:
-        refuse_existing(folder, overwrite=overwrite)
-    with progress(len(chosen)) as tell:
-        found = compute(chosen, QUICK if quick else FULL, seed=seed, tell=tell)
-    if folder is not None:
-        write(found, folder, overwrite=overwrite)
+    with progress() as tell:
+        found = demo_function.reproduce(
+            only or (), out=folder, quick=quick, seed=seed, overwrite=overwrite, tell=tell
+        )
     if json:
         print_json(found.to_dict())
     else:
         show(found, folder)
     raise typer.Exit(0 if found.holds else 1)
-
-
-def write(found: Reproduction, folder: Path, *, overwrite: bool) -> None:
-    """The page, and the numbers for machines."""
-    with whole(folder, overwrite=overwrite) as partial:
-        partial.mkdir()
-        text = json_format.dumps(found.to_dict(), indent=2, ensure_ascii=False)
-        (partial / "reproduction.json").write_text(text + "\n", encoding="utf-8")
-        (partial / "reproduction.csv").write_text(found.to_csv(), encoding="utf-8")
-        (partial / "summary.md").write_text(summary(found), encoding="utf-8")
-        (partial / "index.html").write_text(reproduction_page(found), encoding="utf-8")
 
 
 def show(found: Reproduction, folder: Path | None) -> None:
@@ -91,3 +93,16 @@ def show(found: Reproduction, folder: Path | None) -> None:
                 )
     if folder is not None:
         out.print(f"See the report: open {(folder / 'index.html').resolve()}", soft_wrap=True)
+
+
+def warm_up(json: options.Json = False) -> None:
+    """Compile what commands use ahead, once for all commands: for images, services and impatient
+    users.
+    """
+    start = perf_counter()
+    with progress() as tell:
+        folder = demo_function.warm_up(tell=tell)
+    if json:
+        print_json({"folder": str(folder), "seconds": round(perf_counter() - start, 1)})
+    else:
+        out.print(f"All is compiled. It is kept in {folder}", soft_wrap=True)

@@ -5,33 +5,23 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
-from countwise.choices import one_of
-from countwise.cli import claim_commands, options
-from countwise.cli.claim_commands import Seed, plain
+from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
+from countwise.cli.options import Seed
+from countwise.cli.risk import claim_commands
+from countwise.cli.risk.claim_commands import plain
 from countwise.errors import InputError
-from countwise.noise.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
+from countwise.front_door import risk_functions
+from countwise.front_door.risk_functions import KINDS
 from countwise.noise.numbers import exact, written
-from countwise.release.folder import refuse_existing, whole
-from countwise.reports.risk_page import advice_page, mechanisms_page
 from countwise.risk import number_lists
-from countwise.risk.advice import PURE, RANKED, WARNING, advise
-from countwise.risk.closed import CLOSED
-from countwise.risk.loss import DRAWS, METHODS, expected_losses
-from countwise.risk.mechanisms import DELTA, MECHANISMS, SALARIES, compare
-from countwise.risk.monte_carlo import NUMBERS_A_BATCH
-from countwise.tables.reading import read_public_counts
+from countwise.risk.advice import WARNING
+from countwise.risk.loss import DRAWS, METHODS
+from countwise.risk.mechanisms import DELTA, MECHANISMS
 
 app = typer.Typer(help="Expected loss of estimators and mechanisms, on public or made-up counts.")
-LEAST = Fraction(1, 1000)  # below, the Gaussian would be wider than its table
-KINDS: dict[str, type[Laplace] | type[IntegerLaw]] = {
-    "laplace": Laplace,
-    "geometric": Geometric,
-    "laplace-rounded": RoundedLaplace,
-}
 
 Page = Annotated[Path | None, typer.Option("--out", help="Write a page with the figures here.")]
 
@@ -62,17 +52,20 @@ def losses(
             raise InputError("no histogram given. To fix, add --histogram 0,16.")
         print(context.get_help())
         raise typer.Exit(0)
-    bins = number_lists.histogram(histogram)
-    law = KINDS[one_of(noise, KINDS, what="noise")](scale=1 / number_lists.epsilon(exact(epsilon)))
-    one_of(method, METHODS, what="method")
-    with progress(draws * len(bins) // NUMBERS_A_BATCH + len(CLOSED)) as tell:
-        found = expected_losses(
-            bins, law, rng=np.random.default_rng(seed), method=method, draws=draws, tell=tell
+    with progress() as tell:
+        found = risk_functions.risk_losses(
+            histogram,
+            epsilon=epsilon,
+            noise=noise,
+            method=method,
+            draws=draws,
+            seed=seed,
+            tell=tell,
         )
     if json:
         print_json(
             {
-                "histogram": [written(h) for h in bins],
+                "histogram": [written(h) for h in number_lists.histogram(histogram)],
                 "epsilon": written(exact(epsilon)),
                 "noise": noise,
                 "estimators": [asdict(each) for each in found],
@@ -101,29 +94,23 @@ def mechanisms(
     json: options.Json = False,
 ) -> None:
     """Variance, L1 and L2 error and quantiles of the mechanisms at matched privacy."""
-    if not 0 < delta < 1:
-        raise InputError(f"delta must be between 0 and 1, got {delta}.")
-    losses = number_lists.epsilons(epsilons)
-    if min(losses) < LEAST:
-        raise InputError(
-            f"epsilon must be {float(LEAST):g} or more here, got {float(min(losses)):g}."
+    with progress() as tell:
+        pairs = risk_functions.risk_mechanisms(
+            epsilons,
+            histogram=histogram,
+            draws=draws,
+            delta=delta,
+            seed=seed,
+            out=page,
+            overwrite=overwrite,
+            tell=tell,
         )
-    given = SALARIES if histogram is None else number_lists.histogram(histogram)
-    bins = [float(h) for h in given]
-    if page is not None:
-        refuse_existing(page, overwrite=overwrite)
-    with progress(len(losses)) as tell:
-        pairs = compare(
-            losses, bins, draws=draws, rng=np.random.default_rng(seed), delta=delta, tell=tell
-        )
-    if page is not None:
-        text = mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta)
-        with whole(page, overwrite=overwrite) as partial:
-            partial.write_text(text, encoding="utf-8")
     if json:
         print_json([plain(asdict(one)) | plain(asdict(whole_)) for one, whole_ in pairs])
         return
-    shown = [pair for pair in pairs if len(losses) <= 12 or _round(pair[0].epsilon)]
+    shown = [
+        pair for pair in pairs if len(pairs) <= 12 * len(MECHANISMS) or _round(pair[0].epsilon)
+    ]
     print_table(
         ("mechanism", "ε", "variance", "mean |error|", "within, 95%", "L1, histogram", "L2"),
         [
@@ -159,33 +146,31 @@ def advise_on(
     by: options.By = None,
     count: Annotated[str, typer.Option(help="Count column.")] = "count",
     epsilon: options.Epsilon = None,
-    repetitions: Annotated[int, typer.Option(min=3, help="Simulated releases an option.")] = 50,
+    repetitions: Annotated[
+        int, typer.Option(min=3, help="Simulated releases an option.")
+    ] = risk_functions.REPETITIONS,
     seed: Seed = 0,
     page: Page = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
     """Rank adjustments and mechanisms on a stand-in table. Never on confidential counts."""
-    chosen = options.make_plan(None, {"by": by, "epsilon": epsilon})
-    if page is not None:
-        refuse_existing(page, overwrite=overwrite)
-    hierarchy, cells = read_public_counts(table, by=chosen.by, count=count)
-    with progress(len(RANKED) * len(PURE)) as tell:
-        ranked, refused = advise(
-            hierarchy,
-            cells,
-            chosen,
-            rng=np.random.default_rng(seed),
+    with progress() as tell:
+        advice = risk_functions.risk_advise(
+            table,
+            by=by,
+            epsilon=epsilon,
+            count=count,
             repetitions=repetitions,
+            seed=seed,
+            out=page,
+            overwrite=overwrite,
             tell=tell,
         )
-    if page is not None:
-        text = advice_page(ranked, hierarchy, epsilon=epsilon or "", repetitions=repetitions)
-        with whole(page, overwrite=overwrite) as partial:
-            partial.write_text(text, encoding="utf-8")
+    hierarchy, ranked = advice.hierarchy, advice.options
     if json:
-        options_ = [plain(asdict(o)) | {"cell_rmse": o.cell_rmse(len(cells))} for o in ranked]
-        print_json({"warning": WARNING, "options": options_, "refused": refused})
+        options_ = [plain(asdict(o)) | {"cell_rmse": o.cell_rmse(hierarchy.cells)} for o in ranked]
+        print_json({"warning": WARNING, "options": options_, "refused": advice.refused})
         return
     out.print(f"{WARNING}\n", style="bold")
     print_table(
@@ -200,7 +185,7 @@ def advise_on(
             for o in ranked
         ],
     )
-    for name, problem in refused:
+    for name, problem in advice.refused:
         out.print(f"Not simulated: {name}: {problem}")
     if page is not None:
         out.print(f"See the ranking: open {page.resolve()}")

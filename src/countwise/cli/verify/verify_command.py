@@ -2,16 +2,16 @@
 
 from pathlib import Path
 from typing import Annotated, Any
-from uuid import uuid4
 
 import typer
 from typer.core import TyperGroup
 
-from countwise.cli import options, verify_answer, verify_plan
-from countwise.cli.charging import Dataset, LedgerUrl, charged, payment, say_charged
-from countwise.cli.console import out, print_json, progress
-from countwise.cli.verify_answer import give
-from countwise.cli.verify_options import (
+from countwise.cli import options
+from countwise.cli.console import out, print_charge, print_json, progress
+from countwise.cli.options import Dataset, LedgerUrl
+from countwise.cli.verify import verify_answer, verify_plan
+from countwise.cli.verify.verify_answer import print_answer
+from countwise.cli.verify.verify_options import (
     EXAMPLE,
     Alpha,
     Border,
@@ -23,19 +23,9 @@ from countwise.cli.verify_options import (
     Schema,
     Skewness,
     Table,
-    numbers,
 )
-from countwise.errors import InputError
-from countwise.examples.workers import write_example
-from countwise.release.folder import refuse_existing, whole
-from countwise.verification.answer import answer
-from countwise.verification.question import Question
-from countwise.verification.records import check_columns, read_records
-from countwise.verification.request import make_request
-from countwise.verification.request_loss import loss_of
-from countwise.verification.schema import read_schema
-from countwise.verification.verify import STAGES
-from countwise.verification.verify import verify as noisy_counts
+from countwise.front_door import verify_functions
+from countwise.front_door.verify_functions import PARTITIONS
 
 DATA = "data"
 
@@ -75,7 +65,7 @@ def data(
             "postgres://user@host/database) with --table.",
         ),
     ] = None,
-    partitions: Annotated[int, typer.Option(help="M, the number of partitions.")] = 50,
+    partitions: Annotated[int, typer.Option(help="M, the number of partitions.")] = PARTITIONS,
     family: Family = "ols",
     mechanism: Mechanism = "lattice",
     alpha: Alpha = "1",
@@ -96,44 +86,30 @@ def data(
     json: options.Json = False,
 ) -> None:
     """Fit the model in M partitions, count where the claim holds, and answer with noise."""
-    if (file is None) is (rehearsal is None):
-        raise InputError("give the data, or synthetic data with --rehearse, and not both.")
-    if rehearsal is not None and (ledger or dataset):
-        raise InputError("a rehearsal spends nothing. To fix, leave --ledger and --dataset out.")
-    for each in (out_file, page):
-        if each is not None:
-            refuse_existing(each, overwrite=overwrite)
-    request = make_request(
-        read_schema(schema),
-        Question(
+    with progress() as tell:
+        found = verify_functions.verify(
+            file,
+            schema=schema,
             model=model,
             claim=claim,
             epsilon=epsilon,
             partitions=partitions,
             family=family,
             mechanism=mechanism,
-            alpha=numbers(alpha, what="alpha"),
-        ),
-        border=border,
-        skewness=skewness,
-    )
-    if file is not None:
-        check_columns(file, request.schema, columns=request.columns, table=table)
-    loss = loss_of(request, dataset=dataset or "", version="")
-    paid = payment(ledger, loss, dataset=dataset)
-    paid.pay(uuid4().hex)
-    with progress(len(STAGES) + 1) as tell:
-        tell("reading")
-        records = read_records(
-            file or rehearsal or "",
-            request.schema,
-            columns=request.columns,
+            alpha=alpha,
+            border=border,
+            skewness=skewness,
             table=table,
-            synthetic=file is None,
+            rehearse=rehearsal,
+            out=out_file,
+            page=page,
+            ledger=ledger,
+            dataset=dataset,
+            overwrite=overwrite,
+            tell=tell,
         )
-        noisy = noisy_counts(records, request, tell=tell)
-    give(answer(noisy, request, rehearsal=file is None), out_file, page, overwrite, json)
-    say_charged(charged(ledger, dataset, paid), json=json)
+    print_answer(found, out_file, page, json=json)
+    print_charge(found.charge, json=json)
 
 
 @app.command(epilog="Example: countwise verify example --out verify-example")
@@ -142,8 +118,7 @@ def example(
     json: options.Json = False,
 ) -> None:
     """Write a small made-up data set, its schema and its synthetic twin, to try things on."""
-    with whole(folder, overwrite=False) as partial:
-        names = write_example(partial)
+    names = verify_functions.verify_example(folder)
     if json:
         print_json({name: str(folder / name) for name in names})
         return

@@ -1,6 +1,5 @@
 """countwise verify recompute, and how any answer is printed and written."""
 
-import json as json_format
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +7,9 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table
-from countwise.cli.verify_options import Border, Page
-from countwise.errors import AnswerError
-from countwise.release.folder import whole
-from countwise.reports.verification_page import answer_page
-from countwise.verification.answer import Answer, disagreements, recompute
-from countwise.verification.receipt import check_receipt
+from countwise.cli.verify.verify_options import Border, Page
+from countwise.front_door import verify_functions
+from countwise.verification.answer import Answer
 from countwise.verification.rules import RULES
 from countwise.verification.wording import LEVEL
 
@@ -33,43 +29,14 @@ def recompute_answer(
 
     With --border the same noisy counts are read with that border.
     """
-    try:
-        stated = json_format.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise AnswerError(f"{file}: there is no such file.") from None
-    except (ValueError, RecursionError):
-        raise AnswerError(f"{file}: not an answer in JSON.") from None
-    if isinstance(stated, dict) and "receipt" in stated:
-        give(_relying_on(check_receipt(stated), border), None, page, overwrite, json)
-        return
-    again = recompute(stated)
-    different = disagreements(stated, again)
-    if different:
-        raise AnswerError(
-            f"{file}: {', '.join(different)} can not come from its noisy counts. The answer was "
-            "changed, or made with other rules."
-        )
-    give(_relying_on(again, border), None, page, overwrite, json)
+    again = verify_functions.verify_recompute(file, border=border, page=page, overwrite=overwrite)
+    print_answer(again, None, page, json=json)
 
 
-def _relying_on(given: Answer, border: float | None) -> Answer:
-    return given if border is None else given.relying_on(border)
-
-
-def give(
-    given: Answer, out_file: Path | None, page: Path | None, overwrite: bool, json: bool
-) -> None:
-    """Write and print an answer."""
-    fields = given.to_dict()
-    if out_file is not None:
-        with whole(out_file, overwrite=overwrite) as partial:
-            text = json_format.dumps(fields, indent=2, ensure_ascii=False)
-            partial.write_text(text + "\n", encoding="utf-8")
-    if page is not None:
-        with whole(page, overwrite=overwrite) as partial:
-            partial.write_text(answer_page(given), encoding="utf-8")
+def print_answer(given: Answer, out_file: Path | None, page: Path | None, *, json: bool) -> None:
+    """An answer, and the files it was written to."""
     if json:
-        print_json(fields)
+        print_json(given.to_dict())
         return
     if "claim" in given.asked:
         out.print(f"Claim: {given.asked['claim']}", markup=False, soft_wrap=True)

@@ -1,6 +1,5 @@
 """countwise receipt: check a signed receipt offline."""
 
-import json as json_format
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +7,7 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json
-from countwise.errors import AnswerError
-from countwise.verification.receipt import check_receipt
+from countwise.front_door.verify_functions import read_receipt, receipt_check
 
 app = typer.Typer(no_args_is_help=True, help="Receipts of the verification server.")
 
@@ -29,13 +27,8 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Check the signature and compute the posterior again. Needs no network and no server."""
-    try:
-        receipt = json_format.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise AnswerError(f"{file}: there is no such file.") from None
-    except (ValueError, RecursionError):
-        raise AnswerError(f"{file}: not a receipt in JSON.") from None
-    again = check_receipt(receipt, trusted=key)
+    receipt = read_receipt(file)
+    again = receipt_check(receipt, key=key)
     if json:
         print_json(
             {

@@ -1,30 +1,14 @@
-"""What the commands charge to a ledger: before a row is read, and the same whatever the rows."""
+"""What is charged to a ledger: before a row is read, and the same whatever the rows."""
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any
 from uuid import uuid4
 
-import typer
-
-from countwise.cli.console import err, out
-from countwise.cli.ledger_command import ledger_at
 from countwise.errors import PlanError
-from countwise.ledger.prices import Loss
+from countwise.front_door.ledger_functions import ledger_at
+from countwise.ledger.prices import Charge, Loss
 from countwise.release.payment import FREE, Payment
 from countwise.tables.tabulate import counted_for
-
-LedgerUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        help="Charge the loss to this ledger first (sqlite:///file, postgresql://…); exit code 3 "
-        "if its budget does not allow it.",
-    ),
-]
-Dataset = Annotated[
-    str | None, typer.Option(help="Data set of the ledger whose budget is charged.")
-]
 
 
 def payment(url: str | None, loss: Loss, *, dataset: str | None) -> Payment:
@@ -87,20 +71,10 @@ def bind(url: str | None, loss: Loss, *, dataset: str | None) -> str | None:
     return dataset
 
 
-def charged(url: str | None, dataset: str | None, paid: Payment) -> dict[str, Any]:
-    """What was charged and what is left, for --json; empty without a ledger."""
+def charged(url: str | None, dataset: str | None, paid: Payment) -> Charge | None:
+    """What was charged and what is left; nothing without a ledger."""
     if url is None or not dataset:
-        return {}
+        return None
     with ledger_at(url) as ledger, ledger.reading() as book:
         balance = book.balance("dataset", dataset)
-    return {"charged": {"dataset": dataset, "charge": paid.words, "balance": balance.in_words()}}
-
-
-def say_charged(facts: dict[str, Any], *, json: bool) -> None:
-    """The same for people; beside JSON it goes to standard error."""
-    if facts:
-        said = facts["charged"]
-        where = err if json else out
-        where.print(
-            f"Charged to the ledger: {said['charge']}. Now {said['balance']}", soft_wrap=True
-        )
+    return Charge(dataset=dataset, words=paid.words, balance=balance.in_words())

@@ -7,32 +7,21 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
-from countwise.errors import InputError
-from countwise.noise.laws import Geometric, Laplace
-from countwise.noise.numbers import exact, written
-from countwise.risk import number_lists
-from countwise.risk.claim_proof import BOXES, TOLERANCE, Verdict, certify, proven
+from countwise.cli.options import Seed
+from countwise.front_door import risk_functions
+from countwise.front_door.risk_functions import ERROR_PROBABILITY, PAIRED
+from countwise.noise.numbers import written
+from countwise.risk.claim_proof import BOXES, TOLERANCE, Verdict, proven
 from countwise.risk.closed import CLOSED
-from countwise.risk.estimator_claims import EstimatorClaim, parse_claim
-from countwise.risk.search import (
-    SCREENED,
-    TESTED,
-    Finding,
-    GridSearch,
-    search_by_simulation,
-    search_grid,
-)
+from countwise.risk.estimator_claims import EstimatorClaim
+from countwise.risk.search import Finding, GridSearch
 
 SEARCH_EXAMPLE = "Example: countwise risk search --worse noisefirst --than identity --counts 0:100"
 CERTIFY_EXAMPLE = 'Example: countwise risk certify "resized <= identity"'
-PAIRED = ("identity", "clipped", "resized", "noisefirst")
-KINDS: dict[str, type[Laplace] | type[Geometric]] = {"laplace": Laplace, "geometric": Geometric}
 
 Noise = Annotated[str, typer.Option(help="laplace (real-valued) or geometric.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the simulation (not of any noise).")]
 
 
 def search(
@@ -44,40 +33,29 @@ def search(
     noise: Noise = "laplace",
     error_probability: Annotated[
         float, typer.Option(help="Of a simulated counterexample being none.")
-    ] = 1e-6,
+    ] = ERROR_PROBABILITY,
     seed: Seed = 0,
     json: options.Json = False,
 ) -> None:
     """Look for histograms on which one estimator is worse than another."""
-    for name in (worse, than):
-        one_of(name, CLOSED, what="an estimator")
-    kind = KINDS[one_of(noise, KINDS, what="noise")]
-    if bins < 1:
-        raise InputError(f"bins must be 1 or more, got {bins}.")
-    if not 0 < error_probability < 1:
-        raise InputError(f"error probability must be between 0 and 1, got {error_probability}.")
-    tried, losses = number_lists.counts(counts), number_lists.epsilons(epsilons)
-    if bins == 2:
-        with progress(len(losses)) as tell:
-            grid = search_grid(worse, than, counts=tried, epsilons=losses, kind=kind, tell=tell)
-        if json:
-            print_json(_grid_data(grid))
-        else:
-            _print_grid(grid)
-        return
-    with progress(SCREENED // 10 + TESTED) as tell:
-        found = search_by_simulation(
+    with progress() as tell:
+        found = risk_functions.risk_search(
             worse,
             than,
             bins=bins,
-            counts=tried,
-            epsilons=losses,
+            counts=counts,
+            epsilons=epsilons,
+            noise=noise,
             error_probability=error_probability,
-            rng=np.random.default_rng(seed),
-            kind=kind,
+            seed=seed,
             tell=tell,
         )
-    if json:
+    if isinstance(found, GridSearch):
+        if json:
+            print_json(_grid_data(found))
+        else:
+            _print_grid(found)
+    elif json:
         print_json(_finding_data(found))
     else:
         _print_finding(found, worse, than)
@@ -148,24 +126,16 @@ def certify_claim(
 ) -> None:
     """Prove or refute that one estimator is never worse than another: for all histograms of two
     bins and all ε, under Laplace noise."""
-    if bins != 2:
-        raise InputError(
-            f"certificates are for two bins, got {bins}. To fix, use --bins 2, or countwise risk "
-            "search for evidence on more bins."
+    with progress() as tell:
+        verdicts = risk_functions.risk_certify(
+            claim,
+            bins=bins,
+            histogram=histogram,
+            epsilon=epsilon,
+            tolerance=tolerance,
+            boxes=boxes,
+            tell=tell,
         )
-    if not tolerance > 0:
-        raise InputError(f"tolerance must be positive, got {tolerance}.")
-    at = None if histogram is None else (_pair(histogram), number_lists.epsilon(exact(epsilon)))
-    claims = (
-        [EstimatorClaim(left=a, right=b) for a in PAIRED for b in PAIRED if a != b]
-        if claim is None
-        else [parse_claim(claim)]
-    )
-    verdicts = []
-    with progress(len(claims)) as tell:
-        for each in claims:
-            tell(str(each))
-            verdicts.append(certify(each, tolerance=tolerance, boxes=boxes, at=at))
     if json:
         data = [_verdict_data(verdict) for verdict in verdicts]
         print_json(data if claim is None else data[0])
@@ -173,13 +143,6 @@ def certify_claim(
         _print_matrix(verdicts)
     else:
         _print_verdict(verdicts[0])
-
-
-def _pair(text: str) -> tuple[int, int]:
-    counts = number_lists.counts(text)
-    if len(counts) != 2:
-        raise InputError(f"a histogram to try has two counts, as in 0,16; got {len(counts)}.")
-    return counts[0], counts[1]
 
 
 def _verdict_data(verdict: Verdict) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files that a command writes: refused before any work is done, and written whole."""
+"""Files that a command or function writes: refused before any work is done, and written whole."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,3 +42,9 @@ def write_frame(frame: pl.DataFrame, file: Path, *, overwrite: bool) -> None:
             frame.write_parquet(partial)
         else:
             frame.write_csv(partial)
+
+
+def write_text(text: str, file: Path, *, overwrite: bool) -> None:
+    """A page, or other text."""
+    with whole(file, overwrite=overwrite) as partial:
+        partial.write_text(text, encoding="utf-8")
