@@ -1,6 +1,7 @@
 """Empirical Bayes: the laws it learns, what it makes of them, and what it gains."""
 
 import json
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -514,7 +515,7 @@ def test_tables_too_large_to_learn_from_are_known_by_their_shape(
     many = measured(Case(name="", hierarchy=flat(300), cells=np.zeros(300, np.int64)))
     assert MOST_CELLS > 300
     assert Auto(tie_key=3).adjusted(many).method == "bayes"
-    monkeypatch.setattr("countwise.adjust.auto.MOST_CELLS", 299)
+    monkeypatch.setattr(sys.modules["countwise.adjust.auto"], "MOST_CELLS", 299)
     made = Auto(tie_key=3).adjusted(many)
     assert (made.method, "too long" in made.reason) == ("least-squares", True)
     for one, other in zip(made.counts, LeastSquares(tie_key=3)(many), strict=True):

@@ -213,17 +213,17 @@ def test_migrations_make_the_tables_the_code_means(database):
 
 
 BROKEN = {
-    "[server]\nprot = 1\n": "unknown setting 'prot'",
+    "[server]\nprot = 1\n": "unknown key 'prot'",
     "[server]\nport = '80'\n": "port must be a whole number",
     "[server]\nport = 99999\n": "port must be from 0 to 65535",
     "[server]\nisolation = 1\n": "isolation must be true or false",
     "[server]\nslot_seconds = -1\n": "slot_seconds must be from",
-    "[serve]\nport = 1\n": "unknown table 'serve'",
+    "[serve]\nport = 1\n": "unknown key 'serve'",
     "[server\n": "not a configuration in TOML",
     "[datasets.A]\nschema = 'x'\n": "named with small letters",
     "[datasets.a]\nschema = 'x'\n": "no synthetic",
     "[datasets.a]\nschema = 'x'\nsynthetic = 'y'\ndata = 'z'\n": "there is no file y",
-    "[datasets.a]\nscheme = 'x'\n": "unknown word 'scheme'",
+    "[datasets.a]\nscheme = 'x'\n": "unknown key 'scheme'",
 }
 
 

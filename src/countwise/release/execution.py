@@ -32,7 +32,7 @@ class StageRunner:
         self.report_stage("", 0, count)
         return self.runner(work, count, self.report_stage)
 
-    def report_stage(self, _: str, done: int, of: int) -> None:
+    def report_stage(self, _: str, done: int = 0, of: int = 0, /) -> None:
         """Report under the name of the stage."""
         self.report(self.stage, done, of)
 

@@ -8,7 +8,8 @@ from itertools import combinations
 from typing import Any, cast
 
 from countwise.ledger.prices import Loss, Relation
-from countwise.release.plan import OPEN, Plan
+from countwise.release.noise_budget import OPEN
+from countwise.release.plan import Plan
 
 MOST_NAMES = 20
 SETTLED = ("mechanism", "split")

@@ -12,9 +12,10 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
+from countwise.noise.count_noise import Unit
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, rounded_up
-from countwise.release.budget import Budget, Unit
+from countwise.release.budget import Budget
 
 WHO = {
     "add-remove": "Whether or not any one person is in the records",

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from countwise.choices import only_keys
 from countwise.errors import ConfigError
 from countwise.examples.workers import workers
 from countwise.toml_files import read_toml
@@ -152,9 +153,7 @@ def load_config(
     """The configuration of a file, the environment, and settings given here, later ones winning."""
     data = _read(path)
     where = str(path or "configuration")
-    for key in data:
-        if key not in ("server", "datasets"):
-            raise ConfigError(f"{where}: unknown table {key!r}; known are server and datasets.")
+    only_keys(data, ("server", "datasets"), where=where, error=ConfigError)
     settings: dict[str, Any] = {}
     base = path.parent if path else Path()
     for source, values in (
@@ -221,9 +220,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _setting(name: str, value: Any, *, where: str) -> Any:
-    known = SETTINGS.get(name)
-    if known is None:
-        raise ConfigError(f"{where}: unknown setting {name!r}; known are {', '.join(SETTINGS)}.")
+    only_keys([name], SETTINGS, where=where, error=ConfigError)
+    known = SETTINGS[name]
     if known.type is Path:
         if not isinstance(value, str | Path) or not str(value):
             raise ConfigError(f"{where}: {name} must be the name of a folder.")
@@ -250,9 +248,8 @@ def _dataset(name: str, facts: Any, *, base: Path, where: str) -> DatasetSetting
     if not isinstance(facts, Mapping):
         raise ConfigError(f"{where}: must be a table.")
     known = ("schema", "synthetic", "data", "table", "version")
+    only_keys(facts, known, where=where, error=ConfigError)
     for key, value in facts.items():
-        if key not in known:
-            raise ConfigError(f"{where}: unknown word {key!r}; known are {', '.join(known)}.")
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{where}: {key} must be text.")
     for key in known[:3]:
