@@ -23,7 +23,7 @@ from countwise.server.accounts import ALLOWED, Actor
 from countwise.server.app import create_app
 from countwise.server.bounded_connections import bounded
 from countwise.server.config import Config, load_config
-from countwise.server.jobs import give_up, release_due, take
+from countwise.server.jobs import release_due, take
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 from countwise.server.tables import answers
@@ -61,7 +61,7 @@ class Office:
     def __post_init__(self) -> None:
         self.clock = float(int(time.time()))
         self.engine = open_engine(self.config.url, wait=self.config.wait_seconds)
-        self.ledger = Ledger(self.engine)
+        self.ledger = Ledger(self.engine, grain=self.config.slot_seconds)
         self.service = Service(self.config, self.engine)
         self.stewardship = Stewardship(self.config, self.engine)
 
@@ -72,9 +72,8 @@ class Office:
             release_due(self.ledger, self.clock)
             work = take(self.ledger, "w", start=self.clock, slot_seconds=seconds, attempts=3)
             if work is not None:
-                done = worker.attempt(self.ledger, self.computer, work, until=time.time() + 60)
-                if not done:
-                    give_up(self.ledger, work)
+                noisy = self.computer.compute(work, until=time.time() + 60)
+                worker.finish(self.ledger, work, noisy)
             self.clock += seconds
         release_due(self.ledger, self.clock)
 

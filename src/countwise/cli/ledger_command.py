@@ -91,7 +91,7 @@ def check(
     json: options.Json = False,
 ) -> None:
     """Verify the chain of hashes, every step of every charge, and every cap."""
-    noted = dict(map(_receipt_entry, receipt or []))
+    noted, hashes = _entries_of(receipt or [])
     if head is not None:
         seq, _, value = head.partition(":")
         if not seq.isdigit():
@@ -100,7 +100,7 @@ def check(
     with ledger_at(url) as ledger, ledger.reading() as book:
         from countwise.ledger.chain import check as replay
 
-        found = replay(book.all(), noted=noted)
+        found = replay(book.all(), noted=noted, hashes=hashes)
     if json:
         print_json(
             {
@@ -293,10 +293,23 @@ def _terms(
     return replace(base, unit=unit, **given)
 
 
-def _receipt_entry(path: Path) -> tuple[int, str]:
+def _entries_of(receipts: list[Path]) -> tuple[dict[int, str], set[str]]:
+    """The hashes of entries that receipts have: by place in those of format 1, and without."""
+    noted, hashes = dict[int, str](), set[str]()
+    for entry in map(_receipt_entries, receipts):
+        if "entry" in entry:
+            noted[int(entry["entry"])] = str(entry["hash"])
+        else:
+            hashes |= {str(entry[name]) for name in ("charged", "released") if entry[name]}
+    return noted, hashes
+
+
+def _receipt_entries(path: Path) -> dict[str, Any]:
     try:
-        entry = json_format.loads(path.read_text(encoding="utf-8"))["ledger"]
-        return int(entry["entry"]), str(entry["hash"])
+        found: dict[str, Any] = json_format.loads(path.read_text(encoding="utf-8"))["ledger"]
+        known = found["hash"] if "entry" in found else found["charged"]
+        int(found.get("entry", 0)), str(known)
+        return found
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except (ValueError, KeyError, TypeError):

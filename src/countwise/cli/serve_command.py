@@ -29,7 +29,9 @@ def serve(
     database: Database = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen at; 0 takes a free one.")] = None,
-    only: Annotated[str, typer.Option(help="all, or one part: prepare, web, worker.")] = "all",
+    only: Annotated[
+        str, typer.Option(help="all, or one part: prepare, web, worker, rotate.")
+    ] = "all",
     json: options.Json = False,
 ) -> None:
     """Answer claims about confidential data over HTTP, within budgets. Stops on SIGTERM."""
@@ -38,8 +40,11 @@ def serve(
     from countwise.server.config import load_config
 
     config = load_config(config_file, state=state, database=database, host=host, port=port)
-    if only not in ("all", "prepare", "web", "worker"):
-        raise InputError(f"only is all, prepare, web or worker; got {only!r}.")
+    if only not in ("all", "prepare", "web", "worker", "rotate"):
+        raise InputError(f"only is all, prepare, web, worker or rotate; got {only!r}.")
+    if only == "rotate":
+        out.print(f"Signing key from now on: {start.rotate_key(config)}", soft_wrap=True)
+        return
     if only == "web":
         start.run_web(config)
         return

@@ -5,8 +5,8 @@ For each data set it fixes the neighbours whose loss is counted, the rows of a p
 before any confidential row is read; all its caps (of the user, the data set and the project) are
 checked and the entry is written in one transaction.
 
-A server's charge is *reserved*, *computed* in the transaction that stores its noisy result, and
-*released* when the result may be seen. A charge whose result was lost, or thrown away, is *burnt*:
+A server's charge is *reserved*, and *computed* and *released* in the transaction that stores its
+noisy result and lets it be seen. A charge whose result was lost, or thrown away, is *burnt*:
 what it cost stays spent. Only a charge that no worker ever took, so under which no row was read, is
 *returned*. A charge of the command line is *spent* at once, and nothing is added to it later: its
 entry is the same whatever the data, refused or not. That cells were *tabulated* costs nothing.
@@ -91,6 +91,11 @@ REFUSE = {
         f"CREATE TRIGGER ledger_no_{verb.lower()} BEFORE {verb} ON ledger_entries "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         for verb in ("UPDATE", "DELETE")
+    ]
+    + [
+        "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger_entries WHEN EXISTS "
+        "(SELECT 1 FROM ledger_entries WHERE seq = NEW.seq) "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ],
     "postgresql": [
         "CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS "
@@ -218,8 +223,8 @@ def entry_hash(fields: Mapping[str, Any]) -> str:
 class Book:
     """The ledger within one transaction; `connection` is there for what must be stored with it."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: sa.Connection, *, grain: float = 0.0) -> None:
+        self.connection, self.grain = connection, grain
 
     def set_cap(
         self,
@@ -463,7 +468,7 @@ class Book:
         ).first()
         fields: dict[str, Any] = {
             "seq": last.seq + 1 if last else 1,
-            "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "at": self._now(),
             "kind": kind,
             "charge": charge,
             **{scope: accounts.get(scope, "") for scope in SCOPES},
@@ -477,24 +482,31 @@ class Book:
         self.connection.execute(sa.insert(entries).values(**vars(entry)))
         return entry
 
+    def _now(self) -> str:
+        """The time of an entry; where a grain is given, the begin of the slot of that length."""
+        now = datetime.now(UTC)
+        if self.grain:
+            now = datetime.fromtimestamp(now.timestamp() // self.grain * self.grain, UTC)
+        return now.isoformat(timespec="microseconds")
+
 
 class Ledger:
-    """A ledger in a database."""
+    """A ledger in a database; the times of its entries are whole multiples of `grain` seconds."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: sa.Engine, *, grain: float = 0.0) -> None:
+        self.engine, self.grain = engine, grain
 
     @contextmanager
     def writing(self) -> Iterator[Book]:
         """The book, with no other writer beside; all that is written is stored, or none."""
         with writing(self.engine) as connection:
-            yield Book(connection)
+            yield Book(connection, grain=self.grain)
 
     @contextmanager
     def reading(self) -> Iterator[Book]:
         """The book, to look at."""
         with reading(self.engine) as connection:
-            yield Book(connection)
+            yield Book(connection, grain=self.grain)
 
 
 def _checked(scope: Scope) -> Scope:

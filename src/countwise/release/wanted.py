@@ -31,6 +31,7 @@ TREES_ONLY = {"pool": "", "total": "independent"}
 Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
 TARGET = re.compile(r"(?P<by>.*?)\s*(?:±|:\s*(?:±|\+-|\+/-))(?P<within>.*)", re.DOTALL)
+CELLS = 1 / 6  # of all weight
 LEAST_TARGET = 1  # published counts are whole numbers
 
 
@@ -242,6 +243,8 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     found = wanted([each.by for each in plan.wishes], plan.variables)
     pairs = [(wish, margin) for wish, new in zip(wishes, found, strict=True) for margin in new]
     weights = {margin: float(wish.weight) for wish, margin in pairs}
+    if all(wish.weight == 1 for wish in wishes):
+        weights |= _weight_of_cells(workload)
     within = {margin: float(each) for margin, each in targets_of(plan).items()}
     free = free_margins(plan, workload)
     reach = {
@@ -253,6 +256,18 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     if within and any(reach[margin] for margin in within):
         return targets(workload, within, weights, unit=plan.unit, reach=reach)
     return design(workload, weights, unit=plan.unit, loss=loss, reach=reach)
+
+
+def _weight_of_cells(workload: Workload) -> dict[Margin, float]:
+    """What the cells weigh, where they are published, if no weight was stated.
+
+    All sums that are not published are made of cells, so they have a share of all weight however
+    many tables there are beside them.
+    """
+    others = len(workload.margins) - 1
+    if workload.finest not in workload.margins:
+        return {}
+    return {workload.finest: max(1.0, others * CELLS / (1 - CELLS))}
 
 
 def targets_of(plan: "Plan") -> dict[Margin, Fraction]:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,7 +22,7 @@ from countwise.server.calculator import Calculator
 from countwise.server.config import Config
 from countwise.server.http import Caller, Services
 from countwise.server.logs import log, log_fault
-from countwise.server.refusals import status_of
+from countwise.server.refusals import PasswordFirst, status_of
 from countwise.server.request_bodies import REFUSALS
 from countwise.server.responses import HealthView
 from countwise.server.service import Service
@@ -149,8 +149,12 @@ def problem(status: int, code: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
 
 
+def _is_api(request: Request) -> bool:
+    return request.url.path.startswith(("/api/", "/health", "/metrics"))
+
+
 def _say(request: Request, status: int, code: str, message: str) -> Response:
-    if request.url.path.startswith(("/api/", "/health", "/metrics")):
+    if _is_api(request):
         return problem(status, code, message)
     return pages.refused(request, status, message)
 
@@ -160,6 +164,8 @@ def _refused(request: Request, exception: Exception) -> Response:
     status, code, message = status_of(exception)
     if status >= 500:
         log("refused", level="error", kind=type(exception).__name__, status=status)
+    if isinstance(exception, PasswordFirst) and not _is_api(request):
+        return RedirectResponse("/account", status_code=303)
     response = _say(request, status, code, message)
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"

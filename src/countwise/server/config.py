@@ -54,6 +54,8 @@ class Config:
     session_hours: float = 8.0
     session_idle_minutes: float = 30.0
     sign_ins_per_minute: int = 10
+    fresh_minutes: float = 30.0
+    two_stewards_above: float = 0.0
     queries_per_minute: int = 60
     plan_seconds: float = 5.0
     rehearsal_seconds: float = 30.0
@@ -61,7 +63,16 @@ class Config:
     arrival_seconds: float = 15.0
     connections: int = 1000
     trusted_proxies: str = ""
+    oidc_issuer: str = ""
+    oidc_client: str = ""
+    oidc_secret_file: str = ""
+    oidc_redirect: str = ""
+    oidc_scopes: str = "groups"
+    oidc_claim: str = "groups"
+    oidc_roles: str = ""
     attempts: int = 3
+    heads: str = ""
+    syslog: bool = False
     example: bool = True
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
 
@@ -74,6 +85,21 @@ class Config:
     def url(self) -> str:
         """The database; by default a SQLite file."""
         return self.database or f"sqlite:///{self.home / 'countwise.db'}"
+
+    @property
+    def heads_file(self) -> Path:
+        """Where the signed heads of ledger and audit log are noted."""
+        return Path(self.heads) if self.heads else self.home / "heads.jsonl"
+
+    @property
+    def oidc_secret(self) -> str:
+        """The secret of this client at the identity provider; none for a public client."""
+        if not self.oidc_secret_file:
+            return ""
+        try:
+            return Path(self.oidc_secret_file).read_text(encoding="utf-8").strip()
+        except OSError:
+            raise ConfigError(f"{self.oidc_secret_file}: can not be read.") from None
 
     @property
     def signing_key(self) -> Path:
@@ -92,6 +118,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     "session_hours": (0.001, 24 * 31),
     "session_idle_minutes": (0.01, 24 * 60),
     "sign_ins_per_minute": (1, 100_000),
+    "fresh_minutes": (0.01, 24 * 60),
+    "two_stewards_above": (0, 1e6),
     "queries_per_minute": (1, 1_000_000),
     "plan_seconds": (0.01, 600),
     "rehearsal_seconds": (0.01, 3600),
@@ -129,6 +157,10 @@ def load_config(
         for name, facts in _table(data, "datasets", where).items()
     }
     config = Config(**settings, datasets=datasets)
+    other = {name: getattr(config, f"oidc_{name}") for name in ("client", "redirect", "roles")}
+    missing = [f"oidc_{name}" for name, value in other.items() if not value]
+    if config.oidc_issuer and missing:
+        raise ConfigError(f"with oidc_issuer, {' and '.join(missing)} must be set too.")
     if config.example and not datasets:
         return replace(config, datasets={EXAMPLE: _example(config.state)})
     return config

@@ -69,12 +69,16 @@ class PasswordBody(Sent):
 
 
 class SessionView(BaseModel):
-    """Who is signed in; `csrf` goes into the header X-CSRF-Token of every change."""
+    """Who is signed in; `csrf` goes into the header X-CSRF-Token of every change.
+
+    With a `new_password` due, nothing else is answered until it is changed.
+    """
 
     name: str
     role: str
     scopes: list[str]
     csrf: str
+    new_password: bool
 
 
 class KeyBody(Sent):
@@ -89,7 +93,7 @@ class UserBody(Sent):
     """A user to be added."""
 
     name: Name
-    role: Literal["analyst", "steward"]
+    role: Literal["analyst", "steward", "auditor"]
     password: Secret
 
 

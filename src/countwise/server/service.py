@@ -41,16 +41,18 @@ from countwise.errors import InputError
 from countwise.ledger.ledger import Ledger
 from countwise.ledger.ledger import Scope as Account
 from countwise.ledger.prices import Amount, in_epsilon, micro
-from countwise.ledger.storage import reading
-from countwise.server import accounts, jobs
+from countwise.ledger.storage import reading, writing
+from countwise.server import jobs
 from countwise.server.accounts import Actor
 from countwise.server.calculator import Calculator, shared_calculator
 from countwise.server.config import Config, DatasetSettings
 from countwise.server.events import note
 from countwise.server.failpoints import failpoint
 from countwise.server.forecasts import TOO_LONG, Forecasts
+from countwise.server.identity_provider import IdentityProvider
+from countwise.server.logs import log
 from countwise.server.own_account import OwnAccount
-from countwise.server.refusals import Conflict, NotThere
+from countwise.server.refusals import Conflict, Inconsistent, NotThere
 from countwise.server.responses import (
     JobView,
     RehearsalView,
@@ -58,6 +60,8 @@ from countwise.server.responses import (
     dataset_view,
     job_view,
 )
+from countwise.server.sign_in_limits import limit_rate
+from countwise.server.signing_keys import read_keys
 from countwise.server.tables import access, answers, members
 from countwise.server.tables import jobs as job_table
 from countwise.verification.answer import Answer, reading_of, recompute
@@ -67,7 +71,7 @@ from countwise.verification.exchange import BudgetState, QuestionPlan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
 from countwise.verification.question import Question
-from countwise.verification.receipt import read_key, sign
+from countwise.verification.receipt import sign
 from countwise.verification.request import Request, make_request
 from countwise.verification.request_loss import loss_of
 
@@ -83,9 +87,10 @@ class Service(OwnAccount):
         self, config: Config, engine: sa.Engine, calculator: Calculator | None = None
     ) -> None:
         super().__init__(config, engine)
-        self.ledger = Ledger(engine)
+        self.ledger = Ledger(engine, grain=config.slot_seconds)
+        self.provider = IdentityProvider(config) if config.oidc_issuer else None
         self.forecasts = Forecasts(config, calculator or shared_calculator())
-        self.signing_key = read_key(config.signing_key)
+        self.signing_keys = read_keys(config.signing_key)
 
     def datasets(self, actor: Actor) -> list[PublicDataset]:
         """The data sets the actor may use."""
@@ -209,18 +214,47 @@ class Service(OwnAccount):
         return self._answer(self._job(actor, job))
 
     def receipt(self, actor: Actor, job: str) -> dict[str, Any]:
-        """The answer with its charge, signed."""
-        row = self._job(actor, job)
-        fields = {
-            "answer": self._answer(row).to_dict(),
-            "dataset": row.dataset,
-            "version": row.version,
-            "query": row.query,
-            "charge": row.answer,
-            "ledger": {"entry": row.place, "hash": row.entry_hash},
-            "slot": row.slot,
-        }
-        return sign(fields, self.signing_key)
+        """The answer with its charge, signed once and kept."""
+        return self._receipt(self._job(actor, job))
+
+    def sign_due(self, since: float) -> int:
+        """Sign the receipts of all that was released since a time and has none; how many."""
+        due = JOBS.where(
+            answers.c.slot >= since,
+            answers.c.state == jobs.RELEASED,
+            job_table.c.receipt.is_(None),
+            ~job_table.c.cancelled,
+        )
+        with reading(self.engine) as connection:
+            rows = connection.execute(due).all()
+        for row in rows:
+            self._receipt(row)
+        return len(rows)
+
+    def _receipt(self, row: Any) -> dict[str, Any]:
+        answer = self._answer(row)
+        if row.receipt is None:
+            fields = {
+                "answer": answer.to_dict(),
+                "dataset": row.dataset,
+                "version": row.version,
+                "query": row.query,
+                "charge": row.answer,
+                "ledger": {
+                    "charged": row.entry_hash, "released": row.released_hash, "salt": row.salt
+                },
+                "slot": row.slot,
+            }  # fmt: skip
+            made = json.dumps(sign(fields, self.signing_keys.current))
+            own = (job_table.c.id == row.id) & job_table.c.receipt.is_(None)
+            with writing(self.engine) as connection:
+                connection.execute(sa.update(job_table).where(own).values(receipt=made))
+                kept = sa.select(job_table.c.receipt).where(job_table.c.id == row.id)
+                text = connection.scalar(kept)
+        else:
+            text = row.receipt
+        found: dict[str, Any] = json.loads(text or "")
+        return found
 
     def _dataset(self, actor: Actor, name: str) -> DatasetSettings:
         actor.need("read")
@@ -236,7 +270,7 @@ class Service(OwnAccount):
     ) -> tuple[DatasetSettings, Request, Charged]:
         """The data set, the request and the accounts of what is asked; counts against the rate."""
         known = self._dataset(actor, question.dataset)
-        accounts.limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)
+        limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)
         charged: Charged = {"user": actor.name, "dataset": known.name}
         if question.project:
             if question.project not in self.projects(actor):
@@ -256,14 +290,38 @@ class Service(OwnAccount):
     def _answer(self, row: Any) -> Answer:
         if row.cancelled or row.state != jobs.RELEASED:
             raise Conflict("there is no answer to this job, or not yet.")
+        if row.salt is not None:
+            self._check_released(row)
         fields = json.loads(row.asked) | json.loads(row.reading)
         return recompute(fields | {"noisy": json.loads(row.noisy)})
+
+    def _check_released(self, row: Any) -> None:
+        """Refuse noisy counts that are not those the ledger has the hash of."""
+        with self.ledger.reading() as book:
+            entry = book.entry(row.answer, "released")
+        expected = jobs.noted(row.answer, row.salt, json.loads(row.noisy))
+        if entry is None or entry.note != expected or entry.hash != row.released_hash:
+            log("inconsistent", level="error", answer=row.answer)
+            raise Inconsistent(
+                "what is stored of this answer does not agree with the ledger, so it is not shown. "
+                "Please tell a steward."
+            )
 
 
 JOBS = sa.select(
     job_table,
     *(
         answers.c[name]
-        for name in ("dataset", "version", "query", "state", "slot", "noisy", "place", "entry_hash")
+        for name in (
+            "dataset",
+            "version",
+            "query",
+            "state",
+            "slot",
+            "noisy",
+            "entry_hash",
+            "salt",
+            "released_hash",
+        )
     ),
 ).join(answers, answers.c.id == job_table.c.answer)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 import uvicorn
@@ -23,9 +24,11 @@ from countwise.server.calculator import Calculator
 from countwise.server.config import EXAMPLE, Config
 from countwise.server.database_versions import is_current, upgrade
 from countwise.server.events import note
+from countwise.server.heads import refuse_behind
 from countwise.server.logs import log, only_json
+from countwise.server.scribe import Scribe
+from countwise.server.signing_keys import make_keys, read_keys, rotate
 from countwise.server.tables import access, users
-from countwise.verification.receipt import new_key, read_key
 
 STEWARD = "steward"
 SOCKET = "COUNTWISE_SOCKET"
@@ -35,8 +38,7 @@ EXAMPLE_BUDGET, STEWARD_BUDGET = 20 * MICRO, 10 * MICRO
 def prepare(config: Config) -> str | None:
     """Folders, tables, signing key, example and first steward; its password if just made."""
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not config.signing_key.exists():
-        new_key(config.signing_key)
+    make_keys(config.signing_key)
     engine = open_engine(config.url, wait=config.wait_seconds)
     try:
         upgrade(engine)
@@ -48,10 +50,21 @@ def prepare(config: Config) -> str | None:
         engine.dispose()
 
 
+def rotate_key(config: Config) -> str:
+    """Another signing key, and its public half; web processes take it at their next start."""
+    found = rotate(config.signing_key).periods[-1].key
+    engine = open_engine(config.url, wait=config.wait_seconds)
+    try:
+        note(engine, "operator", "rotated signing key", found)
+    finally:
+        engine.dispose()
+    return found
+
+
 def _first_steward(config: Config, engine: sa.Engine) -> str:
     password = secrets.token_urlsafe(16)
     with Ledger(engine).writing() as book:
-        accounts.add_user(book.connection, STEWARD, "steward", password)
+        accounts.add_user(book.connection, STEWARD, "steward", password, first=True)
         note(book.connection, STEWARD, "added user", STEWARD, role="steward")
         if EXAMPLE in config.datasets and config.example:
             book.set_cap("dataset", EXAMPLE, EXAMPLE_BUDGET, note="at first start")
@@ -73,21 +86,26 @@ def place_example(config: Config) -> None:
 
 
 def check_ready(config: Config) -> None:
-    """Refuse to start on a database or key that is not what it should be."""
-    try:
-        read_key(config.signing_key)
-    except (OSError, ValueError):
-        raise ConfigError(
-            f"{config.signing_key}: no key to sign receipts with. To fix, start countwise serve "
-            "once with all its parts, which makes one."
-        ) from None
+    """Refuse to start on a database of another version."""
     engine = open_engine(config.url, wait=config.wait_seconds)
     try:
         if not is_current(engine):
             raise ConfigError(
-                "the database's tables are of another version. To fix, start countwise serve once "
-                "with all its parts, which brings them up to date."
+                "the database's tables are of another version, or not there yet. To fix, run "
+                "countwise serve --only prepare as the user of the web part, which brings them up "
+                "to date."
             )
+    finally:
+        engine.dispose()
+
+
+def check_evidence(config: Config) -> None:
+    """Refuse to start on a database behind what was signed, or one that was changed."""
+    keys = read_keys(config.signing_key)
+    engine = open_engine(config.url, wait=config.wait_seconds)
+    try:
+        with Ledger(engine).reading() as book:
+            refuse_behind(config.heads_file, book, keys.public)
     finally:
         engine.dispose()
 
@@ -98,6 +116,7 @@ def run_web(config: Config) -> None:
     from countwise.server.precompilation import warm_up
 
     check_ready(config)
+    check_evidence(config)
     given = os.environ.get(SOCKET)
     listening = socket.socket(fileno=int(given)) if given else listen(config)
     shut, calculator = False, Calculator(_public(config) if config.isolation else ())
@@ -124,8 +143,7 @@ def run_web(config: Config) -> None:
             ),
             ws="none",
             log_config=None,
-            proxy_headers=bool(config.trusted_proxies),
-            forwarded_allow_ips=config.trusted_proxies,
+            **forwarding(config),
             access_log=False,
             server_header=False,
             date_header=True,
@@ -133,10 +151,19 @@ def run_web(config: Config) -> None:
             timeout_keep_alive=30,
         )
     )
+    scribe = Scribe(config, app.state.service)
+    scribe.start()
     try:
         server.run(sockets=[listening])
     finally:
+        scribe.stop()
         calculator.stop()
+
+
+def forwarding(config: Config) -> dict[str, Any]:
+    """Whose word is taken for where a call comes from: that of the proxies named, or nobody's."""
+    trusted = config.trusted_proxies
+    return {"proxy_headers": bool(trusted), "forwarded_allow_ips": trusted or None}
 
 
 def _public(config: Config) -> list[Path]:
@@ -145,10 +172,11 @@ def _public(config: Config) -> list[Path]:
 
 def _own(config: Config) -> list[Path]:
     """Where the web process may write: its folder, and that of a SQLite database."""
+    own = [config.home, config.heads_file.absolute().parent]
     url = sa.make_url(config.url)
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return [config.home]
-    return [config.home, Path(url.database).absolute().parent]
+    if url.get_backend_name() == "sqlite" and url.database:
+        own.append(Path(url.database).absolute().parent)
+    return own
 
 
 def run_worker(config: Config) -> None:
