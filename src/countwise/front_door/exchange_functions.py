@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
+import numpy as np
 import polars as pl
 
 from countwise.choices import one_of
@@ -12,6 +13,7 @@ from countwise.front_door.output_files import output_files, write_frame
 from countwise.front_door.words import PathLike
 from countwise.inference.changes import Changes
 from countwise.inference.changes import compare as changes_between
+from countwise.inference.imputations import imputations, write_imputations
 from countwise.progress import Tell, silent
 from countwise.release import person_rows
 from countwise.release.crossed_release import CrossedRelease, read_release
@@ -108,15 +110,24 @@ class PersonRows:
     file: Path
     rows: int
     what: str = WHAT
+    draws: int = 0
+    prior: str = ""
+    """Of joint draws, the prior that they rest on."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        return {"file": str(self.file), "rows": self.rows, "what": self.what}
+        drawn = {"draws": self.draws, "prior": self.prior} if self.draws else {}
+        return {"file": str(self.file), "rows": self.rows, "what": self.what} | drawn
 
 
 @overload
 def records(
-    release: AnyRelease | PathLike, *, table: str | None = None, tell: Tell = silent
+    release: AnyRelease | PathLike,
+    *,
+    table: str | None = None,
+    draws: int = 0,
+    seed: int | None = None,
+    tell: Tell = silent,
 ) -> pl.DataFrame: ...
 @overload
 def records(
@@ -124,6 +135,8 @@ def records(
     out: PathLike,
     *,
     table: str | None = None,
+    draws: int = 0,
+    seed: int | None = None,
     overwrite: bool = False,
     tell: Tell = silent,
 ) -> PersonRows: ...
@@ -132,6 +145,8 @@ def records(
     out: PathLike | None = None,
     *,
     table: str | None = None,
+    draws: int = 0,
+    seed: int | None = None,
     overwrite: bool = False,
     tell: Tell = silent,
 ) -> pl.DataFrame | PersonRows:
@@ -139,13 +154,25 @@ def records(
 
     `table` names the table that becomes rows, of a tree the level; without it, it is the one that
     all others are totals of. No row is a real person: rows are the released counts in another form,
-    and say no more. With `out` they are written to a file, of a folder batch by batch.
+    and say no more. With `draws` there are so many joint draws of the true counts in their place,
+    numbered in a column `draw`, for multiple imputation; a `seed` makes them repeatable. With `out`
+    they are written to a file, of a folder batch by batch.
     """
+    rng = np.random.default_rng(seed)
     if out is None:
+        if draws:
+            frames, _ = imputations(_read(release), draws, table=table, rng=rng, report=tell)
+            return pl.concat(frames)
         return person_rows.records(_read(release), table=table)
     file = Path(out)
     output_files({"--out": file}, overwrite=overwrite)
     tell("writing rows")
+    if draws:
+        with whole(file, overwrite=overwrite) as partial:
+            made = write_imputations(
+                _read(release), partial, draws, table=table, rng=rng, report=tell
+            )
+        return PersonRows(file=file, rows=made.rows, draws=draws, prior=made.prior)
     if isinstance(release, (str, Path)):
         with whole(file, overwrite=overwrite) as partial:
             rows = person_rows.write_records(Path(release), partial, table=table)
