@@ -18,7 +18,7 @@ from countwise.errors import InputError
 from countwise.inference.posterior import in_brief
 from countwise.negligible import WINDOW
 from countwise.noise.laws import IntegerLaw
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.execution import Runner, StageRunner, in_threads
 from countwise.release.large_release import LargeRelease, PublishedPiece
 from countwise.sumproduct.count_laws import Laws, joined
@@ -158,7 +158,7 @@ def infer_by_pieces(
     probability: float = 0.95,
     interval: str = "highest",
     runner: Runner = in_threads,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> list[Path]:
     """Write the posterior of every node into Parquet files in a folder: the top, then each piece.
 
