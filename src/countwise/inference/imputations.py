@@ -20,7 +20,7 @@ from countwise.errors import InputError
 from countwise.inference.crossed_draws import CrossedDraws
 from countwise.inference.draws import Draws
 from countwise.inference.routes import infer
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.person_rows import people_of
@@ -43,7 +43,7 @@ def imputations(
     *,
     table: str | None = None,
     rng: np.random.Generator,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> tuple[Iterator[pl.DataFrame], str]:
     """Frames of rows, `draw` and the labels of a table, by default of the cells; and the prior."""
     if isinstance(release, CrossedRelease):
@@ -60,7 +60,7 @@ def write_imputations(
     *,
     table: str | None = None,
     rng: np.random.Generator,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> Imputed:
     """Write the rows of a release to a CSV or Parquet file."""
     frames, prior = imputations(release, draws, table=table, rng=rng, report=report)
