@@ -1,6 +1,6 @@
 """Which adjustment and which mechanism suit a table, by simulated releases of a stand-in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
@@ -10,6 +10,7 @@ from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.arrays import IntArray
 from countwise.errors import PlanError
 from countwise.noise.count_noise import MECHANISMS
+from countwise.progress import Tell, silent
 from countwise.release.plan import Plan
 from countwise.risk.monte_carlo import simulate_plan
 from countwise.tables.hierarchy import Hierarchy
@@ -50,7 +51,7 @@ def advise(
     repetitions: int,
     adjustments: Sequence[str] = RANKED,
     mechanisms: Sequence[str] = PURE,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> tuple[list[Option], list[tuple[str, str]]]:
     """Options from best to worst by the error of the cells, and what could not be simulated.
 
