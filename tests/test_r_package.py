@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import countwise as cw
-from countwise.front_door.output_files import write_draws
+from countwise.front_door.draw_files import write_draws
 from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior
 from countwise.tables.workload import Margin
 from needs import needs
