@@ -182,9 +182,6 @@ def records(
         )
         return
     out.print(f"{made.rows:,} rows written to {file}. {made.what}", soft_wrap=True)
-    if draws:
-        out.print(f"Prior: {made.prior}.", soft_wrap=True)
-        return
     out.print(
         "Their margins are the released counts, errors of the noise included: standard errors for "
         "a sample do not describe them. For what the true counts can be, countwise infer.",

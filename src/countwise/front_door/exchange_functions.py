@@ -9,7 +9,7 @@ import polars as pl
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.infer_request import or_fresh
+from countwise.front_door.inferred_answers import or_fresh
 from countwise.front_door.output_files import output_files, write_frame
 from countwise.front_door.words import PathLike
 from countwise.inference.changes import Changes
@@ -165,19 +165,10 @@ def records(
     if draws:
         return _drawn_records(_read(release), out, table, draws, or_fresh(rng), overwrite, tell)
     if out is None:
-        if draws:
-            frames, _ = imputations(_read(release), draws, table=table, rng=rng, report=tell)
-            return pl.concat(frames)
         return person_rows.records(_read(release), table=table)
     file = Path(out)
     output_files({"--out": file}, overwrite=overwrite)
     tell("writing rows")
-    if draws:
-        with whole(file, overwrite=overwrite) as partial:
-            made = write_imputations(
-                _read(release), partial, draws, table=table, rng=rng, report=tell
-            )
-        return PersonRows(file=file, rows=made.rows, draws=draws, prior=made.prior)
     if isinstance(release, (str, Path)):
         with whole(file, overwrite=overwrite) as partial:
             rows = person_rows.write_records(Path(release), partial, table=table)
