@@ -394,8 +394,8 @@ def test_a_killed_run_does_not_pay_for_the_next(here: Account) -> None:
     here.grant("--epsilon", 2)
     code = (
         "import os, sys\n"
-        "from countwise.release.document import Release\n"
-        "Release.save = lambda *_, **__: os.kill(os.getpid(), 9)\n"
+        "from countwise.release.publication import Publication\n"
+        "Publication.write = lambda *_, **__: os.kill(os.getpid(), 9)\n"
         "from countwise.cli import main\n"
         "main()\n"
     )

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from countwise.progress import Tell
 
-WORKERS = 4
+WORKERS = 4  # threads: each holds a piece in memory
 
 
 class Runner(Protocol):
@@ -33,7 +33,7 @@ class StageRunner:
         return self.runner(work, count, self.report_stage)
 
     def report_stage(self, _: str, done: int = 0, of: int = 0, /) -> None:
-        """Report under the name of the stage."""
+        """Tell of work under the name of the stage."""
         self.report(self.stage, done, of)
 
 

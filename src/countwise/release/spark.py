@@ -32,7 +32,7 @@ from countwise.tables.tabulate import (
 
 ANSWERS = "piece long, answer binary"
 PLACED = "piece long, number long, rows long"
-POLL = 0.3
+POLL = 0.3  # seconds between questions to the cluster how far it is
 
 
 @dataclass(frozen=True, kw_only=True)

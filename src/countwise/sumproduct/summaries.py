@@ -17,7 +17,7 @@ from countwise.pages.notebook import Picture
 from countwise.sumproduct.count_laws import Laws
 
 Interval = Literal["highest", "central"]
-MOST_BARS = 120
+MOST_BARS = 120  # of a picture; wider laws are drawn in steps
 INTERVALS = ("highest", "central")
 
 
