@@ -27,6 +27,10 @@ from countwise.release.person_rows import people_of
 from countwise.tables.notation import margin_of
 
 DRAW = "draw"
+WHAT = (
+    "Rows are joint draws of what the true counts can be, a row a person a draw. No row is a real "
+    "person. How far the results of draws differ is what the noise leaves open."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +66,11 @@ def write_imputations(
     rng: np.random.Generator,
     report: Tell = silent,
 ) -> Imputed:
-    """Write the rows of a release to a CSV or Parquet file."""
+    """Write the rows to a CSV or Parquet file."""
     frames, prior = imputations(release, draws, table=table, rng=rng, report=report)
     first = next(frames)
     labels = [(name, pa.string()) for name in first.columns if name != DRAW]
-    said = {"countwise records": f"Joint draws of true counts. Prior: {prior}."}
+    said = {"countwise records": f"{WHAT} Prior: {prior}."}
     form = pa.schema([(DRAW, pa.int32()), *labels], metadata=said)
     rows = 0
     csv = file.suffix.lower() == ".csv"

@@ -185,8 +185,9 @@ class Service(OwnAccount):
                 accounts=accounts_,
             )
             note(book.connection, actor.name, "submitted", job)
+            row = book.connection.execute(JOBS.where(job_table.c.id == job)).one()
         failpoint("submit.committed")
-        return self.job(actor, job)
+        return job_view(row)
 
     def job(self, actor: Actor, job: str) -> JobView:
         """The state of one of the actor's jobs."""
