@@ -8,7 +8,7 @@ import numpy as np
 from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.laws import Exact
-from countwise.pages.blocks import (
+from countwise.pages.text_blocks import (
     FactList,
     Figures,
     Heading,

@@ -14,10 +14,10 @@ from countwise.errors import CountwiseError
 from countwise.ledger.prices import Charge
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
-from countwise.pages.blocks import TextBlock
 from countwise.pages.imprint import Imprint
 from countwise.pages.notebook import Framed, Picture
 from countwise.pages.page import render
+from countwise.pages.text_blocks import TextBlock
 from countwise.progress import Tell, silent
 from countwise.release.arrow_tables import write_tables
 from countwise.release.budget import Budget

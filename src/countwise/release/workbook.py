@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from countwise.errors import InputError, ReleaseError
-from countwise.pages.blocks import Line
 from countwise.pages.drawn import DrawnTable
+from countwise.pages.text_blocks import Line
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.drawn_tables import drawn_tables
