@@ -34,16 +34,16 @@ if TYPE_CHECKING:
         risk_mechanisms,
         risk_search,
     )
-    from countwise.front_door.schema_functions import verify_schema, verify_synthetic
     from countwise.front_door.server_functions import backup, serve
     from countwise.front_door.tabulate_function import tabulate
-    from countwise.front_door.verify_functions import (
+    from countwise.front_door.verify.schema_functions import verify_schema, verify_synthetic
+    from countwise.front_door.verify.verify_functions import (
         receipt_check,
         verify,
         verify_example,
         verify_recompute,
     )
-    from countwise.front_door.verify_plan_function import verify_plan
+    from countwise.front_door.verify.verify_plan_function import verify_plan
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer_measurements
     from countwise.release.crossed_release import CrossedRelease, read_release
@@ -128,7 +128,7 @@ _ROOMS = {
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
     "read_schema": "verification.schema",
-    "receipt_check": "front_door.verify_functions",
+    "receipt_check": "front_door.verify.verify_functions",
     "records": "front_door.exchange_functions",
     "release": "front_door.release_function",
     "reproduce": "front_door.demo_function",
@@ -139,12 +139,12 @@ _ROOMS = {
     "risk_search": "front_door.risk_functions",
     "serve": "front_door.server_functions",
     "tabulate": "front_door.tabulate_function",
-    "verify": "front_door.verify_functions",
-    "verify_example": "front_door.verify_functions",
-    "verify_plan": "front_door.verify_plan_function",
-    "verify_recompute": "front_door.verify_functions",
-    "verify_schema": "front_door.schema_functions",
-    "verify_synthetic": "front_door.schema_functions",
+    "verify": "front_door.verify.verify_functions",
+    "verify_example": "front_door.verify.verify_functions",
+    "verify_plan": "front_door.verify.verify_plan_function",
+    "verify_recompute": "front_door.verify.verify_functions",
+    "verify_schema": "front_door.verify.schema_functions",
+    "verify_synthetic": "front_door.verify.schema_functions",
     "warm_up": "front_door.demo_function",
 }
 

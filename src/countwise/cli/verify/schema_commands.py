@@ -8,7 +8,7 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import out, print_json
 from countwise.cli.verify.verify_options import Table
-from countwise.front_door import schema_functions
+from countwise.front_door.verify import schema_functions
 
 DRAFT_EXAMPLE = (
     'Example: countwise verify schema data.csv --person id --integer "age: 18 to 70" '
