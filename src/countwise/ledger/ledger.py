@@ -58,8 +58,8 @@ AFTER: dict[Kind, tuple[Kind, ...]] = {
     "returned": ("reserved",),
 }
 CHARGES: tuple[Kind, ...] = ("reserved", "spent")
-MOST_EPSILON, MOST_RHO = 10**6, 10**6
-LONGEST = 200
+MOST_EPSILON, MOST_RHO = 10**6, 10**6  # as the largest loss of a plan; in whole parts below 2^63
+LONGEST = 200  # characters of a name in the database
 START = hashlib.sha256(b"countwise ledger 1").hexdigest()
 
 metadata = sa.MetaData()

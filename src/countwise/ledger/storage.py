@@ -29,7 +29,7 @@ WRITING, WAIT = "countwise_writing", "countwise_wait"
 BUSY = "the database is in use by another writer and did not come free in time"
 NO_DATABASE = ("file is not a database", "database disk image is malformed")
 """What SQLite says of such a file."""
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 15.0  # for a writer to finish: its transactions take milliseconds
 
 
 def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.Engine:

@@ -13,7 +13,7 @@ from countwise.server.http import DEVICE_DAYS
 from countwise.server.jobs import BROKEN, BURNT, RELEASED, RETURNED
 from countwise.server.tables import answers, audit, devices, jobs, rates
 
-DAY = 86_400.0
+DAY = 86_400.0  # seconds
 OVER = (RELEASED, BURNT, RETURNED, BROKEN)
 
 
