@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         risk_mechanisms,
         risk_search,
     )
+    from countwise.front_door.schema_functions import verify_schema, verify_synthetic
     from countwise.front_door.server_functions import backup, serve
     from countwise.front_door.tabulate_function import tabulate
     from countwise.front_door.verify_functions import (
@@ -96,6 +97,8 @@ __all__ = [
     "verify_example",
     "verify_plan",
     "verify_recompute",
+    "verify_schema",
+    "verify_synthetic",
     "warm_up",
 ]
 
@@ -140,6 +143,8 @@ _ROOMS = {
     "verify_example": "front_door.verify_functions",
     "verify_plan": "front_door.verify_plan_function",
     "verify_recompute": "front_door.verify_functions",
+    "verify_schema": "front_door.schema_functions",
+    "verify_synthetic": "front_door.schema_functions",
     "warm_up": "front_door.demo_function",
 }
 

@@ -173,10 +173,15 @@ def records(
     if json:
         print_json(made.to_dict())
         return
-    out.print(f"{made.rows:,} rows written to {file}. {made.what}", soft_wrap=True)
     if draws:
-        out.print(f"Prior: {made.prior}.", soft_wrap=True)
+        out.print(f"{made.rows:,} rows of {draws:,} draws written to {file}.", soft_wrap=True)
+        out.print(
+            f"Prior: {made.prior}. Work out a result for each draw; how far the results differ is "
+            "what the noise leaves open. No row is a real person.",
+            soft_wrap=True,
+        )
         return
+    out.print(f"{made.rows:,} rows written to {file}. {made.what}", soft_wrap=True)
     out.print(
         "Their margins are the released counts, errors of the noise included: standard errors for "
         "a sample do not describe them. For what the true counts can be, countwise infer.",

@@ -9,7 +9,7 @@ import polars as pl
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.infer_request import or_fresh
+from countwise.front_door.inferred_answers import or_fresh
 from countwise.front_door.output_files import output_files, write_frame
 from countwise.front_door.words import PathLike
 from countwise.inference.changes import Changes

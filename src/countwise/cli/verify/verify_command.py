@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from countwise.cli import options
 from countwise.cli.console import out, print_charge, print_json, progress
 from countwise.cli.options import Dataset, LedgerUrl
-from countwise.cli.verify import verify_answer, verify_plan
+from countwise.cli.verify import schema_commands, verify_answer, verify_plan
 from countwise.cli.verify.verify_answer import print_answer
 from countwise.cli.verify.verify_options import (
     EXAMPLE,
@@ -49,6 +49,8 @@ app = typer.Typer(
 )
 app.command("recompute", epilog=verify_answer.EXAMPLE)(verify_answer.recompute_answer)
 app.command("plan", epilog=verify_plan.EXAMPLE)(verify_plan.plan)
+app.command("schema", epilog=schema_commands.DRAFT_EXAMPLE)(schema_commands.schema)
+app.command("synthetic", epilog=schema_commands.TWIN_EXAMPLE)(schema_commands.synthetic)
 
 
 @app.command(DATA, epilog=EXAMPLE)
