@@ -25,6 +25,7 @@ NOT_IN_PYTHON = {"json": "prints what the function returns"}
 """Options that no function has, and why."""
 OTHERWISE = {
     ("infer", "folder"): ("release", "a folder, or the release itself"),
+    ("explore", "folder"): ("release", "a folder, or the release itself"),
     ("records", "folder"): ("release", "a folder, or the release itself"),
     ("convert", "folder"): ("release", "a folder, or the release itself"),
     ("infer", "from"): ("source", "`from` is a word of Python"),

@@ -22,6 +22,7 @@ COMMANDS = {
     "records": "Write one row a person of the released counts, for tools that read microdata.",
     "adjust": "Make noisy counts whole, non-negative and additive; the flags declare their noise.",
     "infer": "What the true counts can be: best values, ranges, probabilities of statements.",
+    "explore": "Look around in a release in your browser: search, and sums of what you click.",
     "compare": "Whether each count changed between two releases by more than the noise of both.",
     "reproduce": "Compute every table and figure of the papers anew, with a verdict on each "
     "number.",
