@@ -145,8 +145,8 @@ RELEASE = (
         levels("laplace", ONE),
         (
             "geometric noise in place of Laplace",
-            '"laplace": Mechanism(law=RoundedLaplace,',
-            '"laplace": Mechanism(law=Geometric,',
+            "law=RoundedLaplace,",
+            "law=Geometric,",
         ),
     ),
     *_mutants(
@@ -287,6 +287,19 @@ RELEASE = (
         "release/checkpoints.py",
         PIECES,
         ("a second attempt overwrites", "os.link(partial, ", "shutil.copyfile(partial, "),
+    ),
+    *_mutants(
+        "release/pipeline.py",
+        (
+            "tests/test_pipeline.py::test_noise_that_was_drawn_in_memory_uses_its_charge_up",
+            "tests/test_large_release.py::test_a_run_that_goes_on_forgets_the_key_of_bounded_rows",
+        ),
+        (
+            "noise in memory that its charge outlives",
+            "        staging.drawing()\n        return release(",
+            "        return release(",
+        ),
+        ("the key of bounded rows kept", 'staging.forget("person_key")', "pass"),
     ),
 )
 

@@ -13,7 +13,7 @@ from countwise.front_door import demo_function
 from countwise.front_door.demo_function import FOLDER
 from countwise.reproduce.papers import PAPERS
 from countwise.reproduce.recomputation import Reproduction
-from countwise.reproduce.verdicts import VERDICTS
+from countwise.reproduce.verdicts import APART, VERDICTS
 
 EXAMPLES = {
     "demo": "Example: countwise demo --out my-demo",
@@ -70,17 +70,17 @@ def reproduce(
 
 def show(found: Reproduction, folder: Path | None) -> None:
     """How many numbers of each exhibit have each verdict, and those that are not reproduced."""
-    heads = ("reproduced", "by a reading", "corrected", "not reproduced")
+    heads = ("reproduced", "by a reading", "corrected", "not reproduced", APART)
     print_table(
         ("exhibit", *heads),
         [
             (
                 f"{each.paper.key}/{each.exhibit.key}",
-                *(str(each.verdicts[name] or "") for name in VERDICTS),
+                *(str(each.verdicts[name] or "") for name in (*VERDICTS, APART)),
             )
             for each in found.compared
         ]
-        + [("all", *(str(found.verdicts[name]) for name in VERDICTS))],
+        + [("all", *(str(found.verdicts[name]) for name in (*VERDICTS, APART)))],
     )
     for each in found.compared:
         for number in each.findings.numbers:
@@ -88,7 +88,7 @@ def show(found: Reproduction, folder: Path | None) -> None:
                 out.print(
                     f"Not reproduced: {each.paper.key}/{each.exhibit.key}, {number.row}, "
                     f"{number.column}: printed {number.printed}, ours {number.ours:.6g}, accepted "
-                    f"from {number.low:.6g} to {number.high:.6g}.",
+                    f"from {number.low:.6g} to {number.high:.6g}. {number.elsewhere}".strip(),
                     soft_wrap=True,
                 )
     if folder is not None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import polars as pl
 import typer
 
@@ -143,6 +144,15 @@ def records(
             "others are totals of)."
         ),
     ] = None,
+    draws: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Write so many joint draws of what the true counts can be, numbered in a column "
+            "draw, in place of the released counts.",
+        ),
+    ] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Makes draws repeatable.")] = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
@@ -151,9 +161,25 @@ def records(
     No row is a real person: rows are the released counts in another form, and say no more.
     """
     with progress() as tell:
-        made = exchange_functions.records(folder, file, table=table, overwrite=overwrite, tell=tell)
+        made = exchange_functions.records(
+            folder,
+            file,
+            table=table,
+            draws=draws,
+            rng=np.random.default_rng(seed),
+            overwrite=overwrite,
+            tell=tell,
+        )
     if json:
         print_json(made.to_dict())
+        return
+    if draws:
+        out.print(f"{made.rows:,} rows of {draws:,} draws written to {file}.", soft_wrap=True)
+        out.print(
+            f"Prior: {made.prior}. Work out a result for each draw; how far the results differ is "
+            "what the noise leaves open. No row is a real person.",
+            soft_wrap=True,
+        )
         return
     out.print(f"{made.rows:,} rows written to {file}. {made.what}", soft_wrap=True)
     out.print(

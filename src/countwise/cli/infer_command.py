@@ -11,7 +11,7 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
 from countwise.front_door import infer_function
-from countwise.front_door.infer_function import InferredAnswers, PosteriorFile
+from countwise.front_door.inferred_answers import InferredAnswers, PosteriorFile
 from countwise.inference.combinations import Combination
 from countwise.inference.crossed_posterior import PRIOR, CrossedPosterior, SumPosterior
 from countwise.inference.posterior import Posterior

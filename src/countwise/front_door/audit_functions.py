@@ -14,7 +14,8 @@ from countwise.front_door.words import (
     with_zeros_of,
 )
 from countwise.noise.audit import SCALES, AuditResult, audit
-from countwise.noise.laws import DiscreteGaussian, Geometric, IntegerLaw, RoundedLaplace
+from countwise.noise.count_noise import MECHANISMS
+from countwise.noise.laws import IntegerLaw
 from countwise.noise.numbers import written
 from countwise.progress import Tell, counted, silent
 from countwise.release.blackbox import CONFIDENCE, RUNS, TOLD, ProvenLoss, prove_loss
@@ -24,9 +25,7 @@ from countwise.release.plan import Plan
 from countwise.tables.layouts import Layout
 from countwise.tables.reading import read_domain, read_public_counts
 
-LAWS: dict[str, type[IntegerLaw]] = {
-    kind.name: kind for kind in (Geometric, RoundedLaplace, DiscreteGaussian)
-}
+LAWS: dict[str, type[IntegerLaw]] = {each.law.name: each.law for each in MECHANISMS.values()}
 NOISE_DRAWS = 200_000
 """Draws at each scale: enough to refuse 0.9 and 1.1 of it with certainty."""
 

@@ -1,77 +1,40 @@
 """What the true counts behind a release can be, and answers to questions about them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 
 from countwise.errors import InputError
-from countwise.front_door.draw_files import continued, write_draws_to
-from countwise.front_door.infer_request import (
+from countwise.front_door.inferred_answers import (
+    InferredAnswers,
     InferRequest,
-    or_fresh,
+    PosteriorFile,
+    pieces_answers,
     refuse_wrong,
-    write_files,
+    table_answers,
+    tree_answers,
 )
-from countwise.front_door.output_files import write_frame
 from countwise.front_door.words import PathLike, names
 from countwise.inference import routes
-from countwise.inference.combinations import Combination
 from countwise.inference.crossed_posterior import (
     CrossedPosterior,
-    SumPosterior,
-    check_level,
-    crossed_posterior,
 )
-from countwise.inference.drawn_posterior import drawn_posterior
-from countwise.inference.lattice_chains import run_name
 from countwise.inference.paper_tables import infer_counts
 from countwise.inference.posterior import Posterior
-from countwise.inference.statement_probabilities import Probability
-from countwise.inference.subtree_posteriors import infer_by_pieces, write_one
-from countwise.inference.tree_sums import tree_sums
 from countwise.noise.numbers import Number
-from countwise.pages.imprint import Imprint, today
-from countwise.progress import Tell, remarks, silent
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease, read_release
 from countwise.release.document import Release
-from countwise.release.execution import in_threads
-from countwise.release.folder import whole
-from countwise.release.large_release import LargeRelease, read_large_release
+from countwise.release.large_release import read_large_release
 from countwise.release.manifest import is_tree, read_manifest
 from countwise.release.pipeline import MOST_WHOLE
-from countwise.release.spark import OnSpark
-from countwise.sumproduct.priors import NoPrior, Prior, read_prior
+from countwise.sumproduct.priors import Prior
 from countwise.tables.cut import PIECE
-from countwise.tables.spark_session import is_spark, session
 
 DRAWS = 1000
 """Joint draws written unless more are asked for: shares from them are known to 3 points of 100."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class InferredAnswers:
-    """A posterior, and what it says to the questions that were asked with it."""
-
-    posterior: Posterior | CrossedPosterior
-    statements: Mapping[str, Probability] = field(default_factory=dict)
-    sums: Sequence[SumPosterior] = ()
-    combinations: Sequence[Combination] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class PosteriorFile:
-    """The posterior of a release too large for memory, written a subtree at a time."""
-
-    file: Path
-    nodes: int
-    pieces: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"file": str(self.file), "nodes": self.nodes, "pieces": self.pieces}
 
 
 @overload
@@ -203,11 +166,11 @@ def infer(
         if is_tree(read_manifest(folder)):
             large = read_large_release(folder, most=piece)
             if large is not None and (large.sizes[-1] > MOST_WHOLE or asked.out is not None):
-                return _in_pieces(large, asked, tell)
+                return pieces_answers(large, asked, tell)
             tell("reading")
         release = read_release(folder)
     if isinstance(release, CrossedRelease):
-        return _tables(release, asked, tell)
+        return table_answers(release, asked, tell)
     if release is None:
         if counts is None:
             raise InputError("give a release folder, or the counts of a table with --counts.")
@@ -219,33 +182,11 @@ def infer(
         posterior = routes.infer(
             release, prior=prior, source=source, method=method, rng=rng, tell=tell
         )
-    return _tree(release, posterior, asked, tell)
+    return tree_answers(release, posterior, asked, tell)
 
 
 def _path(given: PathLike | None) -> Path | None:
     return None if given is None else Path(given)
-
-
-def _tree(
-    release: Release | None, posterior: Posterior, asked: InferRequest, tell: Tell
-) -> Posterior | InferredAnswers:
-    """The answers of a posterior that memory holds, and its files."""
-    rng = asked.rng
-    if asked.sums and release is not None:
-        summed = tree_sums(release, posterior, list(asked.sums), rng=or_fresh(rng))
-    else:
-        summed = []
-    tell("judging")
-    judged = {said: posterior.probability(said, rng=rng) for said in asked.statement}
-    best = posterior.top(asked.top, rng=rng) if asked.top else []
-    if asked.joint_mode is not None:
-        table = posterior.joint_mode_table(tell=tell)
-        write_frame(table, asked.joint_mode, overwrite=asked.overwrite)
-    imprint = Imprint(date=today()) if release is None else release.imprint
-    write_files(posterior, asked, tell, statements=judged, imprint=imprint)
-    if not (asked.sums or asked.statement or asked.top):
-        return posterior
-    return InferredAnswers(posterior=posterior, statements=judged, sums=summed, combinations=best)
 
 
 def _from_paper(
@@ -280,95 +221,3 @@ def whole_numbers(given: str | Sequence[int], *, what: str) -> list[int]:
         return [int(part) for part in names(given)]
     except ValueError:
         raise InputError(f"{what} must be whole numbers such as 250,357, got {given!r}.") from None
-
-
-def _tables(
-    release: CrossedRelease, asked: InferRequest, tell: Tell
-) -> CrossedPosterior | InferredAnswers:
-    """Tables that cross: ranges of every count, of sums of them, and statements about them."""
-    given = asked.needs_tree(
-        **{"--interval central": asked.interval == "central", "--engine": asked.engine}
-    )
-    if given:
-        raise InputError(
-            "tables that cross are inferred count by count, and "
-            f"{', '.join(given)} {'asks' if len(given) == 1 else 'ask'} for more. To fix, use "
-            "--sum, --statement, --level, --out, --prior, --draws-out and --json alone."
-        )
-    check_level(asked.probability)
-    posterior = crossed_posterior(release)
-    if asked.prior != routes.NONE and not isinstance(asked.prior, NoPrior):
-        prior, rng = str(asked.prior), asked.rng
-        posterior = drawn_posterior(release, prior, rng=rng, report=tell)
-    if asked.draws_out is not None:
-        _write_table_draws(posterior, asked, asked.draws_out, tell)
-    tell("answering")
-    summed = [posterior.sum(each) for each in asked.sums]
-    judged = {said: posterior.probability(said) for said in asked.statement}
-    if asked.out is not None:
-        tell("finding ranges")
-        table = posterior.table(probability=asked.probability)
-        tell("writing the table")
-        write_frame(table, asked.out, overwrite=asked.overwrite)
-    if not (asked.sums or asked.statement):
-        return posterior
-    return InferredAnswers(posterior=posterior, statements=judged, sums=summed)
-
-
-def _write_table_draws(
-    posterior: CrossedPosterior, asked: InferRequest, file: Path, tell: Tell
-) -> None:
-    """Joint draws to a file; what a run that was stopped has drawn is gone on with."""
-    name = run_name(posterior.measurements, asked.draws, asked.seed)
-    with continued(file, name, overwrite=asked.overwrite) as (unfinished, partial):
-        rng = or_fresh(asked.rng)
-        made = posterior.draws(asked.draws, rng=rng, folder=unfinished, report=tell)
-        write_draws_to(partial, made, made.prior)
-    remarks.info("%s. Prior: %s.", f"{made.route[0].upper()}{made.route[1:]}", made.prior)
-    remarks.info("%s", made.diagnostics)
-
-
-def _in_pieces(large: LargeRelease, asked: InferRequest, tell: Tell) -> PosteriorFile:
-    """Write the posterior of a large release; from Spark a Parquet data set."""
-    nodes, engine = sum(large.sizes), asked.engine
-    others = asked.needs_tree(
-        **{
-            "--prior published": asked.prior == "published",
-            "--draws-out": asked.draws_out,
-            "--statement": asked.statement,
-            "--sum": asked.sums,
-        }
-    )
-    if others:
-        raise InputError(
-            f"a release of {nodes:,} counts is inferred a subtree at a time, and "
-            f"{', '.join(others)} needs all of it. To fix, ask for --out alone, or raise --piece "
-            "if memory can hold the release."
-        )
-    if asked.out is None:
-        raise InputError(
-            f"the posterior of {nodes:,} counts is too long to print. To fix, name a file for it: "
-            "--out posterior.parquet"
-        )
-    if engine and not is_spark(engine):
-        raise InputError(f"--engine is spark or spark://host:port here, got {engine!r}.")
-    runner = OnSpark(session=session(engine)) if engine else in_threads
-    with whole(asked.out.absolute(), overwrite=asked.overwrite) as partial:
-        parts = partial.with_name("parts")
-        parts.mkdir()
-        files = infer_by_pieces(
-            large,
-            parts,
-            prior=read_prior(asked.prior) if isinstance(asked.prior, str) else asked.prior,
-            probability=asked.probability,
-            interval=asked.interval,
-            runner=runner,
-            report=tell,
-        )
-        if engine:
-            partial.mkdir()
-            for path in files:
-                path.rename(partial / path.name)
-        else:
-            write_one(files, partial)
-    return PosteriorFile(file=asked.out, nodes=nodes, pieces=len(large.cut))

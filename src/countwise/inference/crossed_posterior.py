@@ -22,7 +22,7 @@ from countwise.margins.leastsquares import Estimates
 from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import fitted, margin_ranges, normal_range
 from countwise.pages.notebook import Framed
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.sumproduct.priors import NoPrior
@@ -158,7 +158,7 @@ class CrossedPosterior(Framed):
         *,
         rng: np.random.Generator,
         folder: Path | None = None,
-        report: Report = unheard,
+        report: Tell = silent,
     ) -> CrossedDraws:
         """Joint draws of whole cells, none negative; they need a prior.
 
@@ -228,7 +228,7 @@ def crossed_posterior(release: Release | CrossedRelease) -> CrossedPosterior:
             measurements=release.measurements,
             released=release.counts,
         )
-    if release.plan.mechanism == "joint":
+    if release.plan.joint:
         raise InputError(
             "the noise of this release is joint, and its sums do not have the normal law of "
             "noises drawn one by one. To fix, ask about its tree, as `infer` does."

@@ -18,7 +18,7 @@ from countwise.inference.crossed_posterior import (
     crossed_posterior,
 )
 from countwise.inference.statement_probabilities import Probability, estimate
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.summaries import highest_ranges
@@ -54,9 +54,7 @@ class DrawnPosterior(CrossedPosterior):
     def ranges(self, margin: Margin, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """The fewest most frequent counts that hold a share of the draws, of every node."""
         check_level(level)
-        counts = self._table(margin)
-        low, high = highest_ranges(_frequencies(counts.reshape(len(counts), -1)), level)
-        return low.reshape(counts.shape[1:]), high.reshape(counts.shape[1:])
+        return draw_ranges(self._table(margin), level)
 
     def normals(self, margin: Margin) -> tuple[FloatArray, FloatArray]:
         """The mean and deviation of the draws of every node."""
@@ -96,6 +94,12 @@ class DrawnPosterior(CrossedPosterior):
         )
 
 
+def draw_ranges(counts: IntArray, level: float) -> tuple[IntArray, IntArray]:
+    """The fewest most frequent counts that hold a share of draws, which are the first axis."""
+    low, high = highest_ranges(_frequencies(counts.reshape(len(counts), -1)), level)
+    return low.reshape(counts.shape[1:]), high.reshape(counts.shape[1:])
+
+
 def _frequencies(columns: IntArray) -> Laws:
     """How often each count was drawn, of every column."""
     lows, highs = columns.min(axis=0), columns.max(axis=0)
@@ -110,7 +114,7 @@ def drawn_posterior(
     prior: str,
     *,
     rng: np.random.Generator | None,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> DrawnPosterior:
     """What a release says under a prior: `learned`, or, of a chain of tables, `nested`."""
     free = crossed_posterior(release)

@@ -5,7 +5,7 @@ does nothing twice: what a piece has completed is not made again. A tree that me
 top, without a piece, and what it keeps is in memory.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
 
@@ -58,7 +58,7 @@ class TaskContext:
     store: Store
     tie_key: int | None
     adjust_key: tuple[int, ...]
-    seal: bytes
+    seal: bytes = field(repr=False)
 
     def adjustment(self, stream: int = 0) -> Adjustment:
         """The plan's adjustment; its randomness is the same in every attempt, and protects none."""

@@ -26,7 +26,7 @@ from countwise.release.publication import COUNTS, NOISY, Files, Publication
 KINDS = ((COUNTS, "count"), (NOISY, "noisy"))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PiecewiseRelease(Publication):
     """A published tree too large for memory; what is kept of its pieces is there until written."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -40,6 +40,8 @@ Files = dict[str, list[str]]
 class Publication(ABC):
     """Counts that add up, the noisy counts behind them, and how they were made."""
 
+    HINT: ClassVar[str] = ""
+
     plan: Plan
     budget: Budget
     method: str
@@ -60,7 +62,7 @@ class Publication(ABC):
         about = f"{self.plan.title!r}, " if self.plan.title else ""
         return (
             f"{type(self).__name__}({about}{self.size:,} counts, {self.budget.in_words()}, "
-            f"adjusted by {self.method}; see .table(), .plot(), .save())"
+            f"adjusted by {self.method}{self.HINT})"
         )
 
     @property
@@ -197,6 +199,8 @@ class Publication(ABC):
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class HeldPublication(Publication, Framed):
     """A release whose counts are in memory."""
+
+    HINT: ClassVar[str] = "; see .table(), .plot(), .save()"
 
     counts: tuple[IntArray, ...]
     """The released counts, level by level or table by table."""
