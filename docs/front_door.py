@@ -21,7 +21,10 @@ NAMES = {
     "verify data": ("verify", "`verify DATA` is short for `verify data DATA`"),
 }
 """Functions that are not called as their command is, and why."""
-NOT_IN_PYTHON = {"json": "prints what the function returns"}
+NOT_IN_PYTHON = {
+    "json": "prints what the function returns",
+    "help_all": "prints help",
+}
 """Options that no function has, and why."""
 OTHERWISE = {
     ("infer", "folder"): ("release", "a folder, or the release itself"),

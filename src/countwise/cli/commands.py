@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from countwise.cli.short_help import shorten
+
 MARKUP: Literal["rich"] = "rich"
 COMMANDS = {
     "demo": "Release a small made-up table of clinics, infer the true counts, and draw both.",
@@ -74,6 +76,7 @@ def loaded(name: str) -> Any:
     else:
         holder.command(name, epilog=example)(getattr(module, name.replace("-", "_")))
     group: Any = get_command(holder)
+    shorten(group.commands[name])
     return group.commands[name]
 
 
