@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from countwise.front_door.audit_functions import audit_noise, audit_release
     from countwise.front_door.demo_function import demo, reproduce, warm_up
     from countwise.front_door.exchange_functions import compare, convert, records
+    from countwise.front_door.explore_function import explore
     from countwise.front_door.infer_function import infer
     from countwise.front_door.ledger_functions import (
         ledger_check,
@@ -68,6 +69,7 @@ __all__ = [
     "compare",
     "convert",
     "demo",
+    "explore",
     "infer",
     "infer_counts",
     "infer_measurements",
@@ -114,6 +116,7 @@ _ROOMS = {
     "compare": "front_door.exchange_functions",
     "convert": "front_door.exchange_functions",
     "demo": "front_door.demo_function",
+    "explore": "front_door.explore_function",
     "infer": "front_door.infer_function",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",

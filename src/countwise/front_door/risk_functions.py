@@ -10,13 +10,13 @@ import numpy as np
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.output_files import write_text
+from countwise.front_door.output_files import page_or_table, write_page_or_table
 from countwise.front_door.words import PathLike, as_list, make_plan, names
 from countwise.noise.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
 from countwise.noise.numbers import Number, exact
 from countwise.progress import Tell, counted, silent
-from countwise.release.folder import refuse_existing
 from countwise.reports.risk_page import advice_page, mechanisms_page
+from countwise.reports.risk_tables import advice_table, mechanisms_table
 from countwise.risk import number_lists
 from countwise.risk.advice import PURE, RANKED, Option, advise
 from countwise.risk.claim_proof import BOXES, TOLERANCE, Verdict, certify
@@ -176,7 +176,7 @@ def risk_mechanisms(
     """Variance, L1 and L2 error and quantiles of the mechanisms at matched privacy.
 
     Without a `histogram` its true counts are a made-up payroll of 50 bins. A page with the figures
-    is written to `out`.
+    is written to `out`, or a table as CSV or Parquet.
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must be between 0 and 1, got {delta}.")
@@ -187,8 +187,8 @@ def risk_mechanisms(
         )
     given = SALARIES if histogram is None else number_lists.histogram(as_list(histogram))
     bins = [float(h) for h in given]
-    if out is not None:
-        refuse_existing(Path(out), overwrite=overwrite)
+    file = None if out is None else Path(out)
+    page_or_table(file, overwrite=overwrite)
     pairs = compare(
         losses,
         bins,
@@ -197,9 +197,13 @@ def risk_mechanisms(
         delta=delta,
         tell=counted(tell, len(losses)),
     )
-    if out is not None:
-        text = mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta)
-        write_text(text, Path(out), overwrite=overwrite)
+    if file is not None:
+        write_page_or_table(
+            lambda: mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta),
+            lambda: mechanisms_table(pairs),
+            file,
+            overwrite=overwrite,
+        )
     return pairs
 
 
@@ -226,11 +230,12 @@ def risk_advise(
 ) -> RiskAdvice:
     """Rank adjustments and mechanisms on a stand-in table. Never on confidential counts.
 
-    The `table` has public or made-up counts, one row a cell. A page is written to `out`.
+    The `table` has public or made-up counts, one row a cell. A page is written to `out`, or a
+    table as CSV or Parquet.
     """
     chosen = make_plan(None, {"by": names(by) or None, "epsilon": epsilon})
-    if out is not None:
-        refuse_existing(Path(out), overwrite=overwrite)
+    file = None if out is None else Path(out)
+    page_or_table(file, overwrite=overwrite)
     hierarchy, cells = read_public_counts(Path(table), by=chosen.by, count=count)
     ranked, refused = advise(
         hierarchy,
@@ -240,7 +245,12 @@ def risk_advise(
         repetitions=repetitions,
         tell=counted(tell, len(RANKED) * len(PURE)),
     )
-    if out is not None:
-        text = advice_page(ranked, hierarchy, epsilon=str(epsilon or ""), repetitions=repetitions)
-        write_text(text, Path(out), overwrite=overwrite)
+    if file is not None:
+        said = str(epsilon or "")
+        write_page_or_table(
+            lambda: advice_page(ranked, hierarchy, epsilon=said, repetitions=repetitions),
+            lambda: advice_table(ranked, hierarchy),
+            file,
+            overwrite=overwrite,
+        )
     return RiskAdvice(hierarchy=hierarchy, options=ranked, refused=refused)
