@@ -1,8 +1,10 @@
 """Empirical Bayes: the laws it learns, what it makes of them, and what it gains."""
 
 import json
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -12,13 +14,14 @@ from scipy.stats import nbinom, norm
 
 import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
-from countwise.adjust.auto import MOST_CELLS, Auto
+from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes, _best
 from countwise.adjust.cellprior import CellPrior, _left_out, resolved_blocks
 from countwise.adjust.expectations import expectations, expected_counts, set_free
 from countwise.adjust.fitted_priors import PooledPrior, SharePrior
 from countwise.adjust.jamesstein import fit_evenness
 from countwise.adjust.learning import Division, of_expectation
+from countwise.adjust.learning_cost import learning_cost
 from countwise.adjust.mixture import maximise
 from countwise.adjust.mode import Mode
 from countwise.adjust.observations import Observations, RoundedNormal, observe
@@ -532,17 +535,50 @@ def test_auto_says_what_it_chose_and_why() -> None:
     assert Auto(tie_key=3).adjusted(measured(empty)).method == "bayes"
 
 
-def test_tables_too_large_to_learn_from_are_known_by_their_shape(
+def test_tables_that_take_too_much_to_learn_from_are_known_by_their_shape(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     many = measured(Case(name="", hierarchy=flat(300), cells=np.zeros(300, np.int64)))
-    assert MOST_CELLS > 300
     assert Auto(tie_key=3).adjusted(many).method == "bayes"
-    monkeypatch.setattr("countwise.adjust.auto.MOST_CELLS", 299)
-    made = Auto(tie_key=3).adjusted(many)
-    assert (made.method, "too long" in made.reason) == ("least-squares", True)
-    for one, other in zip(made.counts, LeastSquares(tie_key=3)(many), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for most, least in (("MOST_SECONDS", "seconds"), ("MOST_BYTES", "GB")):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"countwise.adjust.learning_cost.{most}", 1e-3)
+            made = Auto(tie_key=3).adjusted(many)
+        assert (made.method, least in made.reason) == ("least-squares", True)
+        for one, other in zip(made.counts, LeastSquares(tie_key=3)(many), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_learning_takes_grows_with_nodes_levels_and_noise() -> None:
+    """By shape and noise alone; five million flat cells are learned from, twenty are not."""
+    narrow, wide = [2.0] * 3, [800.0] * 3
+    small, large, deep = tree(20, 10), tree(20, 1000), tree(20, 10, 10)
+    base = learning_cost(small, narrow)
+    for more in (
+        learning_cost(large, narrow), learning_cost(deep, [2.0] * 4), learning_cost(small, wide)
+    ):  # fmt: skip
+        assert more.seconds > base.seconds
+        assert more.bytes > base.bytes
+    five = SimpleNamespace(sizes=(1, 5_000_000), offsets=(np.array([0, 5_000_000]),))
+    twenty = SimpleNamespace(sizes=(1, 20_000_000), offsets=(np.array([0, 20_000_000]),))
+    assert learning_cost(five, [8.0, 8.0]).bearable
+    assert not learning_cost(twenty, [8.0, 8.0]).bearable
+
+
+@pytest.mark.slow
+def test_what_learning_takes_is_not_less_than_it_takes() -> None:
+    """Bytes beyond those of least squares, by what Python allocates, of spread-out counts."""
+    hierarchy, law = tree(300, 200), Geometric(scale=Fraction(20))
+    cells = np.random.default_rng(19).pareto(0.7, hierarchy.cells) * 20
+    noisy = noisy_of(hierarchy, np.minimum(cells, 1e6).astype(np.int64), law)
+    peaks = []
+    for method in (LeastSquares(tie_key=1), Auto(tie_key=1)):
+        tracemalloc.start()
+        method([noisy])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    cost = learning_cost(hierarchy, [law.variance] * 3)
+    assert cost.bytes / 8 < peaks[1] - peaks[0] < cost.bytes
 
 
 def test_releases_record_the_choice_and_the_pool() -> None:
