@@ -25,7 +25,6 @@ import numpy as np
 from accuracy_page import as_page, lowest
 from accuracy_tables import Row, Table, known_rows
 from competitors import competitors
-from countwise.adjust.auto import adjusted
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
@@ -76,7 +75,7 @@ def errors(table: Table, *, repetitions: int, minutes: float, whole: bool) -> di
         noisy, key = measure(table, plan(table, "auto")), int(rng.integers(2**62))
         made = {name: method(noisy) for name, method in competitors(rng).items()}
         for name, adjust in OURS.items():
-            found = adjusted(plan(table, adjust).adjustment(tie_key=key, rng=rng), [noisy])
+            found = plan(table, adjust).adjustment(tie_key=key, rng=rng).adjusted([noisy])
             made[name] = found.counts
             if name == "default":
                 chosen[found.method] = chosen.get(found.method, 0) + 1

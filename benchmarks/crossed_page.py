@@ -11,6 +11,7 @@ from accuracy_page import MARK, PROMISED, number
 
 DEFAULT, SIGNED = "default", "signed least squares"
 LOSING = 1.03
+EVERY = "every margin"
 MAYBE = "?"
 UNITS = {"epsilon": "ε", "rho": "ρ"}
 
@@ -31,6 +32,15 @@ is a root mean squared error of the counts of a margin, over its counts and over
 - *tree, auto split*: one tree with all variables below each other, as `--by` with all of them
   releases it by default, with noise of its own at the same loss; margins are sums of its cells.
 - *tree, even split*: the same with `--split even`.
+- *tree, best order and split*: of all orders of the levels, and all shares of the loss, those with
+  the least geometric mean of the variances after least squares over the published margins.
+- *former default*: the default release of that tree by countwise at 64407cb, before there were
+  tables that cross.
+- *mbi, fractional*: the table that mbi 2.0 (McKenna et al.) fits to the same noisy margins by
+  mirror descent. It is not whole, so it could not be published as counts.
+- *level by level*: the same noisy margins solved from the root of the places to the tracts, as
+  TopDown does: the non-negative tables of siblings nearest to all margins of their level, with the
+  whole table of their parent as their sum (OSQP), then whole ones next to them.
 
 The last column divides the error of the default by that of signed least squares, in the same
 releases: below 1 the default is better. Where it is more than 3% above, there is ✗ if that is
@@ -111,8 +121,9 @@ class Row(NamedTuple):
 def rows(found: dict[str, Any], *, kinds: bool) -> Iterator[Row]:
     """Every kind of margin, or every margin."""
     names, squared = found["kinds" if kinds else "margins"], arrays(found)
-    for name in dict.fromkeys(sorted(names, key=_order) if kinds else names):
-        columns = [i for i, each in enumerate(names) if each == name]
+    together = [*dict.fromkeys(sorted(names, key=_order)), EVERY] if kinds else names
+    for name in together:
+        columns = [i for i, each in enumerate(names) if name in (each, EVERY)]
         yield Row(
             name=name,
             counts=sum(found["counts"][i] for i in columns),
@@ -224,10 +235,11 @@ def by_kind(found: dict[str, Any]) -> list[str]:
         f"{name}: {len(found['squared'][name])} with {noise} noise"
         for name, noise in found["mechanisms"].items()
     )
+    best = ", ".join(f"{name} ({share:.1%})" for name, share in found["best_tree"].items())
     return [
         f"{found['releases']} releases ({trees}). Geometric means over the margins of a kind. "
         f"The default measured {len(found['measured'])} margins ({measured}) "
-        f"and took {taken}.",
+        f"and took {taken}. The best order of a tree: {best}.",
         "",
         *_table(found, "kind | margins", rows(found, kinds=True), lambda row: str(row.margins)),
     ]

@@ -12,9 +12,10 @@ from playwright.sync_api import sync_playwright
 
 import countwise as cw
 from countwise.examples import BY, COUNT, clinics
+from countwise.pages.imprint import Imprint
 from countwise.pages.page import environment
+from countwise.release.counts_page import level_chart
 from countwise.reports.posterior_page import pictures
-from countwise.reports.release_page import level_chart
 
 PICTURE = Path(__file__).with_name("pictures") / "readme.png"
 PAGE = """{% extends "base.html" %}{% block body %}
@@ -38,7 +39,8 @@ def page() -> str:
         .from_string(PAGE)
         .render(
             title="countwise",
-            chart=level_chart(made, made.ranges, 2, made.hierarchy.sizes[2]),
+            imprint=Imprint(),
+            chart=level_chart(made, 2),
             pictures=pictures(cw.infer(made))[1:3],
         )
     )

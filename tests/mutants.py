@@ -125,28 +125,28 @@ def _mutants(file: str, tests: tuple[str, ...], *changes: tuple[str, str, str]) 
         yield Mutant(name=name, file=file, old=old, new=new, tests=tests)
 
 
-SCALE = "return kind(scale=level_sensitivity(neighbours, rows=self.rows, nodes=nodes) / loss)"
+SCALE = "return kind(scale=level_sensitivity(neighbours, rows=plan.rows, nodes=nodes) / loss)"
 SIGMA = "return kind(scale=gaussian_scale(loss, squared_sensitivity=reach))"
 RELEASE = (
     *_mutants(
-        "release/plan.py",
+        "release/noise_budget.py",
         levels("geometric", ONE),
         ("half the scale of ε", SCALE, SCALE.replace("/ loss", "/ (2 * loss)")),
         ("twice the scale of ε", SCALE, SCALE.replace("/ loss", "/ loss * 2")),
     ),
     *_mutants(
-        "release/plan.py",
+        "release/noise_budget.py",
         levels("gaussian", ONE),
         ("half the σ of ρ", SIGMA, SIGMA.replace("reach))", "reach) / 2)")),
         ("twice the σ of ρ", SIGMA, SIGMA.replace("reach))", "reach) * 2)")),
     ),
     *_mutants(
-        "release/plan.py",
+        "noise/count_noise.py",
         levels("laplace", ONE),
         (
             "geometric noise in place of Laplace",
-            '"laplace": RoundedLaplace,',
-            '"laplace": Geometric,',
+            "law=RoundedLaplace,",
+            "law=Geometric,",
         ),
     ),
     *_mutants(
@@ -287,6 +287,19 @@ RELEASE = (
         "release/checkpoints.py",
         PIECES,
         ("a second attempt overwrites", "os.link(partial, ", "shutil.copyfile(partial, "),
+    ),
+    *_mutants(
+        "release/pipeline.py",
+        (
+            "tests/test_pipeline.py::test_noise_that_was_drawn_in_memory_uses_its_charge_up",
+            "tests/test_large_release.py::test_a_run_that_goes_on_forgets_the_key_of_bounded_rows",
+        ),
+        (
+            "noise in memory that its charge outlives",
+            "        staging.drawing()\n        return release(",
+            "        return release(",
+        ),
+        ("the key of bounded rows kept", 'staging.forget("person_key")', "pass"),
     ),
 )
 
@@ -535,7 +548,7 @@ LEDGER = (
         ),
     ),
     *_mutants(
-        "cli/charging.py",
+        "front_door/charging.py",
         ("tests/test_charging.py::test_a_charge_by_a_name_is_made_once",),
         ("a run that pays nothing", "if book.state(charge) is None:", 'if charge == "":'),
     ),

@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from countwise.cli.ledger_command import ledger_at
+from countwise.front_door.ledger_functions import ledger_at
 from countwise.ledger.prices import MICRO, Terms
 
 COUNT, CELL = "31337", "Zq7"
@@ -317,6 +317,17 @@ MISPLACED = (
     ("backup", "--config", "FILE", "--out", "out"),
 )  # fmt: skip
 """Commands that take another kind of file where they are given a confidential one."""
+LIKE_CONFIGURATIONS = (
+    b"Zq7Abel = 31337001\nZq7Cole = 31337002\n",
+    b"[Zq7Abel]\nZq7age = 31337001\n",
+    b"epsilon = 31337001\nZq7Abel = 'Zq7'\n",
+    b"[columns]\nZq7Abel = 31337001\n[server]\nZq7 = 31337001\n",
+    b"[columns.Zq7Abel]\ntype = 'Zq7Cole'\nlevels = [31337001]\n",
+    b"[columns.region]\nZq7Abel = 31337001\n",
+    b'{"Zq7Abel": 31337001, "format": "Zq7Cole"}',
+    b'{"format": 31337001, "plan": {"Zq7Abel": 1}, "ledger": {"entry": "Zq7"}}',
+)
+"""Files of records that are by accident what a command takes: TOML, or JSON."""
 RECORD_DOMAIN = """other = "elsewhere"
 [columns.region]
 levels = ["North", "South"]
@@ -663,7 +674,7 @@ def _mutated_duckdb(content: bytes, rng: Random) -> bytes:
         try:
             with duckdb.connect(str(file), read_only=True) as engine:
                 frame = pl.from_arrow(engine.sql("SELECT * FROM people").to_arrow_table())
-        except duckdb.Error:
+        except (duckdb.Error, pl.exceptions.PolarsError):  # a type that only DuckDB knows
             return content
     assert isinstance(frame, pl.DataFrame)
     if not frame.width or not frame.height:

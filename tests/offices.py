@@ -21,8 +21,9 @@ from countwise.ledger.storage import open_engine
 from countwise.server import accounts, start, worker
 from countwise.server.accounts import ALLOWED, Actor
 from countwise.server.app import create_app
+from countwise.server.bounded_connections import bounded
 from countwise.server.config import Config, load_config
-from countwise.server.jobs import give_up, release_due, take
+from countwise.server.jobs import release_due, take
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 from countwise.server.tables import answers
@@ -60,7 +61,7 @@ class Office:
     def __post_init__(self) -> None:
         self.clock = float(int(time.time()))
         self.engine = open_engine(self.config.url, wait=self.config.wait_seconds)
-        self.ledger = Ledger(self.engine)
+        self.ledger = Ledger(self.engine, grain=self.config.slot_seconds)
         self.service = Service(self.config, self.engine)
         self.stewardship = Stewardship(self.config, self.engine)
 
@@ -71,9 +72,8 @@ class Office:
             release_due(self.ledger, self.clock)
             work = take(self.ledger, "w", start=self.clock, slot_seconds=seconds, attempts=3)
             if work is not None:
-                done = worker.attempt(self.ledger, self.computer, work, until=time.time() + 60)
-                if not done:
-                    give_up(self.ledger, work)
+                noisy = self.computer.compute(work, until=time.time() + 60)
+                worker.finish(self.ledger, work, noisy)
             self.clock += seconds
         release_due(self.ledger, self.clock)
 
@@ -121,7 +121,16 @@ def open_office(config: Config, computer: worker.Computer, *, budget: int = 10) 
 def serving(office: Office) -> Iterator[str]:
     """The address of the office's web application, answered by a thread."""
     server = uvicorn.Server(
-        uvicorn.Config(create_app(office.config), port=0, log_config=None, timeout_keep_alive=300)
+        uvicorn.Config(
+            create_app(office.config),
+            port=0,
+            log_config=None,
+            timeout_keep_alive=300,
+            http=bounded(
+                arrival_seconds=office.config.arrival_seconds,
+                most_connections=office.config.connections,
+            ),
+        )
     )
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -144,6 +153,18 @@ def new_key(office: Office, name: str, *scopes: str) -> str:
 def client(address: str, key: str = "", **how: Any) -> httpx.Client:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     return httpx.Client(base_url=address, headers=headers, timeout=60, **how)
+
+
+def first_session(caller: httpx.Client, password: str) -> dict[str, Any]:
+    """Sign in as the first steward, who has a first password to change, and again after that."""
+    for old in (password, PASSWORD):
+        given = {"name": "steward", "password": old}
+        made: dict[str, Any] = caller.post("/api/v1/session", json=given).json()
+        caller.headers["X-CSRF-Token"] = made["csrf"]
+        if old == password:
+            changed = caller.put("/api/v1/password", json={"old": old, "new": PASSWORD})
+            assert changed.status_code == 204
+    return made
 
 
 def wait_for(what: Callable[[], Any], seconds: float = 150) -> Any:

@@ -2,18 +2,17 @@
 
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cases import HARD_CASES, Case, flat, tree
-from countwise.adjust.auto import Auto
-from countwise.adjust.bayes import EmpiricalBayes
+from countwise.adjust.adjustments import ADJUSTMENTS, AdjustmentKind, Choices
 from countwise.adjust.count_modes import posterior_modes
 from countwise.adjust.draw import MultinomialDraw, deal, draw_from_likelihood, posterior_draws
-from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, FromCells
 from countwise.adjust.mode import Mode
-from countwise.adjust.tree_least_squares import LeastSquares
+from countwise.adjust.protocol import Adjustment
 from countwise.adjust.tree_walk import share_among_children, task_bounds
 from countwise.errors import PlanError
 from countwise.kernels.apportion import last_ranks
@@ -39,19 +38,16 @@ def measured(case: Case, copies: int = 1) -> list[Measurements]:
     ]
 
 
-METHODS = {
-    "mode": lambda: Mode(tie_key=7),
-    "mode summed": lambda: Mode(tie_key=7, total="summed"),
-    "mode last": lambda: Mode(tie_key=None),
-    "draw-1": lambda: MultinomialDraw(rng=np.random.default_rng(1), algorithm=1),
-    "draw-1 summed": lambda: MultinomialDraw(
-        rng=np.random.default_rng(1), algorithm=1, total="summed"
-    ),
-    "draw-2": lambda: MultinomialDraw(rng=np.random.default_rng(1), algorithm=2),
-    "least-squares": lambda: LeastSquares(tie_key=7),
-    "bayes": lambda: EmpiricalBayes(tie_key=7),
-    "auto": lambda: Auto(tie_key=7),
-} | {name: partial(FromCells, estimator=ESTIMATORS[name]) for name in RELEASABLE}
+def made(kind: AdjustmentKind, **changes: Any) -> Adjustment:
+    """An adjustment with its random choices given."""
+    return kind.make(Choices(**({"tie_key": 7, "rng": np.random.default_rng(1)} | changes)))
+
+
+METHODS = {name: partial(made, kind) for name, kind in ADJUSTMENTS.items()} | {
+    "mode summed": partial(made, ADJUSTMENTS["mode"], total="summed"),
+    "mode last": partial(made, ADJUSTMENTS["mode"], tie_key=None),
+    "draw-1 summed": partial(made, ADJUSTMENTS["draw-1"], total="summed"),
+}
 
 
 PAIRS = [

@@ -214,11 +214,6 @@ def test_what_can_not_be_met_is_refused(cells: Path, flags: list[str], words: st
     assert not out.exists()
 
 
-def test_a_tree_has_no_targets(cells: Path) -> None:
-    with pytest.raises(InputError, match="name those with --across"):
-        run("plan", cells, "--by", "state,county", "--unit", "rho")
-
-
 def test_weights_that_are_zero_are_refused(cells: Path) -> None:
     with pytest.raises(InputError, match="weight of table 'county:year:sex' must be positive"):
         cw.plan_for_targets(

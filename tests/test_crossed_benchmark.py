@@ -13,7 +13,10 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import countwise as cw
 from accuracy_tables import crossed
+from countwise.margins.leastsquares import fit
 from countwise.margins.ranges import fitted
+from countwise.release.measure import measure
+from countwise.release.table_accuracy import NORMAL, table_accuracy
 from crossed import TABLES, Crossed, figures, pooled
 from crossed_page import Figure, as_page, covered, influences, losses, ratio, root
 from provenance import in_words
@@ -46,7 +49,7 @@ def test_a_tiny_run_makes_the_whole_page() -> None:
     for margin in ("total", "place", "age × sex", "place × age × sex"):
         assert page.count(f"\n| {margin} | ") >= 3
     for row in (line for line in page.splitlines() if line.startswith("| cells | ")):
-        assert row.count("±") == 6
+        assert row.count("±") == 7
     both = pooled(deepcopy([each | made for each in (*found, *found)]))
     assert [each["releases"] for each in both] == [6, 6]
     assert root(np.array(both[0]["squared"]["default"])).value == pytest.approx(
@@ -119,7 +122,29 @@ def test_margins_where_a_release_is_nearer_are_listed() -> None:
 
 
 def test_tables_name_every_margin_of_at_most_two_variables() -> None:
-    income, tracts = TABLES
+    income, pairs, tracts = TABLES
     assert income.tables.count(",") == 10
     assert len(income.losses) == 5
+    assert pairs.tables == income.tables.rpartition(", ")[0]
     assert tracts.across == {"race": ("race",), "hispanic": ("hispanic",)}
+
+
+@pytest.mark.parametrize(("place", "loss"), [(1, ("rho", "1/2")), (0, ("epsilon", "1"))])
+def test_plans_predict_the_errors_of_real_tables(place: int, loss: tuple[str, str]) -> None:
+    """Of every table of 1,000 counts or more within 3%: 1.96 roots of mean squared errors."""
+    table = TABLES[place]
+    plan, space = table.plan(*loss), table.truth.space
+    workload, budget = plan.workload(space), plan.budget(space)
+    predicted = {each.table: each for each in table_accuracy(workload, budget)}
+    large = [each for each in workload.margins if workload.size(each) >= 1000]
+    true = workload.sums(table.truth.reveal().reshape(workload.shape), workload.finest)
+    squares: dict[str, list[float]] = {}
+    for _ in range(8):
+        estimates = fit(workload, measure(table.truth, budget))
+        for each in large:
+            off = estimates.margin(each) - workload.sums(true, each)
+            squares.setdefault(workload.name(each), []).append(float((off**2).mean()))
+    assert squares
+    for name, found in squares.items():
+        width = NORMAL * float(np.mean(found)) ** 0.5
+        assert width == pytest.approx(predicted[name].fitted, rel=0.03), name

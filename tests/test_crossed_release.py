@@ -21,7 +21,8 @@ from countwise.tables.workload import Margin, Workload
 from crossings import all_margins, flat, random_tree, variable
 from test_release_boundary import LAWS, RELATIONS, check, stated_scale
 
-FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json", "certificate.html"}
+PAGES = {"certificate.html", "release.html"}
+FILES = {"counts.csv", "counts.parquet", "measurements.parquet", "release.json"} | PAGES
 ACROSS = {"age": ("age1", "age2"), "sex1": ("sex1",)}
 
 
@@ -473,3 +474,23 @@ def test_rows_may_be_scattered_in_any_table() -> None:
     levels = {"a": ((3,), Fraction(1, 2)), "b": ((3,), Fraction(4))}
     first, second = (epsilon_of_levels([levels[name] for name in order]) for order in one)
     assert first == pytest.approx(second, rel=1e-9)
+
+
+def test_next_to_no_noise_is_not_taken_for_none() -> None:
+    """Its variance is 0 as a number, of tables that do not refine each other; cells can be zero."""
+    cells = space()
+    counts = np.random.default_rng(4).poisson(9.0, cells.shape)
+    counts[:, :, 1] = 0
+    losses = {"place1*age1": 100_000, "place1*sex1": 100_000, "place2*age2*sex1": "1/2"}
+    made = cw.release(
+        table_for(cells, counts.reshape(-1)),
+        plan_for(cells, rho=losses, zeros=("sex1=00001",), tables="place1*age1*sex1, place2:age2"),
+    )
+    assert sorted(law.variance == 0.0 for law in made.budget.laws) == [False, True, True]
+    for name in ("place1*age1", "place1*sex1"):
+        margin = made.workload.find(name)
+        found = made.counts[made.workload.margins.index(margin)]
+        off = found - cells.sums(counts, margin)
+        assert np.abs(off).max() <= 1, "nothing but what whole numbers cost"
+    fitted = {each.table: each.fitted for each in made.accuracy}
+    assert 0 < fitted["place1*age1"] < 0.1 < fitted["place2*age2"]

@@ -222,7 +222,7 @@ def test_a_workbook_has_the_certificate_and_every_count(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"file": "r.xlsx", "format": "xlsx", "nodes": 6}
     book = openpyxl.load_workbook(tmp_path / "r.xlsx")
-    assert book.sheetnames == ["Certificate", "Counts"]
+    assert book.sheetnames == ["Certificate", "1 area by sex", "Counts"]
     rows = list(book["Counts"].iter_rows(values_only=True))
     assert rows[0] == ("area", "sex", "level", "count", "low", "high")
     released = read_release(folder).table()

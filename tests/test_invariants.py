@@ -257,7 +257,7 @@ def test_from_flags_to_certificate(tmp_path: Path) -> None:
     flags = ("--by", "sex,pregnant", "--epsilon", 1, "--exact", "sex=female")
     planned = run("plan", "domain.toml", *flags, "--out", "plan.toml", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
-    assert "Exact at level 'sex': female." in planned.stdout
+    assert "Exact at level 'sex': 1 of 2 counts." in planned.stdout
     made = run("release", "cells.csv", "--plan", "plan.toml", "--count", "n", "--domain",
                "domain.toml", "--out", "r", "--json", cwd=tmp_path)  # fmt: skip
     assert made.returncode == 0, made.stderr

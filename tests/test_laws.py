@@ -7,8 +7,8 @@ import pytest
 from flint import ctx
 
 from countwise.errors import PlanError
+from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.laws import (
-    DiscreteGaussian,
     Exact,
     Geometric,
     IntegerLaw,
@@ -16,7 +16,7 @@ from countwise.noise.laws import (
     RoundedLaplace,
 )
 
-KINDS = [Geometric, RoundedLaplace, DiscreteGaussian]
+KINDS = list(dict.fromkeys(each.law for each in MECHANISMS.values()))
 SCALES = [Fraction(text) for text in ("1/2", "1", "3/2", "7/3", "3", "10")]
 LAWS = [kind(scale=scale) for kind in KINDS for scale in SCALES]
 K = np.arange(-900, 901)

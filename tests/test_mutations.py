@@ -25,7 +25,16 @@ from countwise.release import piece_tasks
 from countwise.release import run as in_memory
 from countwise.release.measure import measure
 from countwise.tables.measurements import Measurements
-from mutations import CELL, COUNT, FAR, MISPLACED, Kind, kinds, written
+from mutations import (
+    CELL,
+    COUNT,
+    FAR,
+    LIKE_CONFIGURATIONS,
+    MISPLACED,
+    Kind,
+    kinds,
+    written,
+)
 
 KINDS = kinds()
 BROKEN_UP = re.compile(r"[,_ \0\n]|\\x00|\\0|\\n")
@@ -174,3 +183,14 @@ def test_a_confidential_file_in_the_place_of_another(command: tuple[str, ...], r
         assert done.code == 2, done.said
         assert not leaks(kind, kind.content, command, done)
         assert Path(kind.file).read_bytes() == kind.content
+
+
+@pytest.mark.parametrize("command", MISPLACED, ids=" ".join)
+def test_records_that_read_like_a_configuration(command: tuple[str, ...], run: Runner) -> None:
+    """TOML and JSON by accident: their keys and values are cells and counts."""
+    by_name = {kind.name: kind for kind in KINDS}
+    kind = replace(by_name["records"], beside=by_name["paid cells"].beside)
+    for content in LIKE_CONFIGURATIONS:
+        done = run(kind, content, command)
+        assert done.code == 2, done.said
+        assert not leaks(kind, content, command, done)

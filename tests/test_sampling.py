@@ -16,6 +16,7 @@ from scipy.stats import binomtest, kstest
 from countwise.errors import PlanError
 from countwise.noise import entropy, opendp_backend, sampling
 from countwise.noise.audit import SCALES, audit, p_value
+from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.laws import (
     DiscreteGaussian,
     Exact,
@@ -27,7 +28,7 @@ from countwise.noise.laws import (
 from countwise.noise.sampling import sample, sample_laplace
 from countwise.noise.thresholds import floor_scaled, rising_table, symmetric_table
 
-KINDS = (Geometric, RoundedLaplace, DiscreteGaussian)
+KINDS = tuple(dict.fromkeys(each.law for each in MECHANISMS.values()))
 
 
 @pytest.mark.parametrize("kind", KINDS)

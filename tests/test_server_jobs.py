@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 import sqlalchemy as sa
@@ -82,9 +83,6 @@ def test_receipts_are_checked_offline_and_can_not_be_changed(office):
         check_receipt(forged)
     with pytest.raises(AnswerError, match="another key"):
         check_receipt(receipt, trusted="11" * 32)
-    with office.ledger.reading() as book:
-        entry = book.entry(receipt["charge"], "reserved")
-    assert receipt["ledger"] == {"entry": entry.seq, "hash": entry.hash}
 
 
 def test_a_budget_that_is_spent_refuses_and_more_is_granted(office):
@@ -163,10 +161,9 @@ def test_a_worker_that_comes_back_from_the_dead(office):
     first = jobs.take(office.ledger, "slow", start=past, slot_seconds=SLOT, attempts=3)
     second = jobs.take(office.ledger, "w", start=time.time(), slot_seconds=SLOT, attempts=3)
     assert first.answer == second.answer
-    assert jobs.store(office.ledger, second, [40.0, 8.0, 2.0])
-    assert not jobs.store(office.ledger, first, [1.0, 1.0, 48.0])
+    assert jobs.publish(office.ledger, second, [40.0, 8.0, 2.0])
+    assert not jobs.publish(office.ledger, first, [1.0, 1.0, 48.0])
     jobs.give_up(office.ledger, first)
-    jobs.release_due(office.ledger, second.slot)
     assert office.service.answer(ANN, job.id).noisy.tolist() == [40, 8, 2]
 
 
@@ -222,17 +219,34 @@ def test_an_entry_of_the_server_says_what_was_asked_and_is_priced_in_rho_too(off
     assert office.finding().flaws == ()
 
 
-def test_that_it_is_computed_already_is_not_shown(office):
+def test_that_it_is_computed_already_is_kept_nowhere(office):
+    """Until the slot's end there is nothing to see but that it runs, and when it will be out."""
     job = office.service.submit(ANN, ask(), "one")
-    work = jobs.take(office.ledger, "w", start=time.time(), slot_seconds=60, attempts=3)
-    running = office.service.job(ANN, job.id)
-    jobs.store(office.ledger, work, [40.0, 8.0, 2.0])
-    assert office.service.job(ANN, job.id) == running
-    assert running.released_at == work.slot
-    with pytest.raises(Conflict):
-        office.service.answer(ANN, job.id)
-    with pytest.raises(Conflict):
-        office.service.receipt(ANN, job.id)
+    start = float(time.time() // SLOT * SLOT)
+    work = jobs.take(office.ledger, "w", start=start, slot_seconds=SLOT, attempts=3)
+    before = office.finding(), office.service.job(ANN, job.id)
+    assert before[1].released_at == work.slot
+    noisy = office.computer.compute(work, until=time.time() + 60)
+    assert (office.finding(), office.service.job(ANN, job.id)) == before
+    for look in (office.service.answer, office.service.receipt):
+        with pytest.raises(Conflict):
+            look(ANN, job.id)
+    assert jobs.publish(office.ledger, work, noisy)
+    with office.ledger.reading() as book:
+        computed, released = (book.entry(work.answer, kind) for kind in ("computed", "released"))
+    assert released.seq == computed.seq + 1
+    assert released.at == computed.at
+
+
+def test_times_of_the_ledger_are_slots(office):
+    office.service.submit(ANN, ask(), "one")
+    office.work()
+    office.service.submit(ANN, ask(partitions=60), "two")
+    with office.ledger.reading() as book:
+        times = [datetime.fromisoformat(each.at).timestamp() for each in book.all()]
+    added = times[-4:]
+    assert all(each % SLOT == 0 for each in added)
+    assert time.time() - added[-1] < 60
 
 
 def test_out_of_memory_is_said_and_the_charge_stands(office):

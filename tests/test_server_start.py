@@ -32,6 +32,7 @@ from offices import (
     body,
     client,
     example_config,
+    first_session,
     new_key,
     open_office,
     wait_for,
@@ -87,8 +88,7 @@ def test_serve_from_nothing_survives_kills(tmp_path):
         wait_for(healthy)
         (password,) = re.findall(r"shown this once: (\S+)", log.read_text())
         with client(address()) as caller:
-            made = caller.post("/api/v1/session", json={"name": "steward", "password": password})
-            caller.headers["X-CSRF-Token"] = made.json()["csrf"]
+            first_session(caller, password)
             keys = {"label": "k", "scopes": ["read", "submit"]}
             key = caller.post("/api/v1/keys", json=keys).json()["key"]
         kinds = children(server.pid)
@@ -213,17 +213,17 @@ def test_migrations_make_the_tables_the_code_means(database):
 
 
 BROKEN = {
-    "[server]\nprot = 1\n": "unknown setting 'prot'",
+    "[server]\nprot = 1\n": "unknown key 'prot'",
     "[server]\nport = '80'\n": "port must be a whole number",
     "[server]\nport = 99999\n": "port must be from 0 to 65535",
     "[server]\nisolation = 1\n": "isolation must be true or false",
     "[server]\nslot_seconds = -1\n": "slot_seconds must be from",
-    "[serve]\nport = 1\n": "unknown table 'serve'",
+    "[serve]\nport = 1\n": "unknown key 'serve'",
     "[server\n": "not a configuration in TOML",
     "[datasets.A]\nschema = 'x'\n": "named with small letters",
     "[datasets.a]\nschema = 'x'\n": "no synthetic",
     "[datasets.a]\nschema = 'x'\nsynthetic = 'y'\ndata = 'z'\n": "there is no file y",
-    "[datasets.a]\nscheme = 'x'\n": "unknown word 'scheme'",
+    "[datasets.a]\nscheme = 'x'\n": "unknown key 'scheme'",
 }
 
 

@@ -10,11 +10,12 @@ import pytest
 import countwise as cw
 from cases import flat, tree
 from countwise.adjust import tree_least_squares
+from countwise.noise.count_noise import geometric_variance
 from countwise.noise.joint import _Trials, expected_draws
 from countwise.noise.laws import Geometric
 from countwise.noise.sampling import sample
 from countwise.release.plan import Plan
-from countwise.release.split import LEAST_SHARE, VARIANCES, best_shares, fitted_variances
+from countwise.release.split import LEAST_SHARE, best_shares, fitted_variances
 from countwise.risk.promised_margins import level_margins
 from countwise.tables.confidential import Confidential
 from countwise.tables.hierarchy import Hierarchy, Shape, build
@@ -54,7 +55,7 @@ def test_variances_on_an_unbalanced_tree_are_those_of_dense_least_squares() -> N
 
 
 def geometric_mean(sizes: tuple[int, ...], shares: np.ndarray, loss: float) -> float:
-    noise = [VARIANCES["geometric"](1 / (loss * share)) for share in shares]
+    noise = [geometric_variance(1 / (loss * share)) for share in shares]
     return float(np.log(fitted_variances(sizes, noise)).mean())
 
 

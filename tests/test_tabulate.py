@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -16,9 +17,10 @@ from countwise.release.plan import Plan
 from countwise.tables import engines
 from countwise.tables import tabulate as tabulation_module
 from countwise.tables.confidential import Confidential
+from countwise.tables.crossed_cells import read_crossed_domain, variables_of
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.reading import read_domain
-from countwise.tables.tabulate import Tabulation, as_text, tabulate
+from countwise.tables.tabulate import Tabulation, as_text, tabulate, tabulate_across
 from databases import postgres_server
 
 pytestmark = pytest.mark.filterwarnings(
@@ -313,6 +315,22 @@ def test_postgres_counts_the_same(postgres: str, tmp_path: Path) -> None:
         tabulate("people", strict, engine=postgres)
     with pytest.raises(TableError, match="counts its own tables, not files"):
         tabulate(save(frame, tmp_path), recipe(tmp_path), engine=postgres)
+
+
+def test_postgres_counts_variables_that_cross(postgres: str, tmp_path: Path) -> None:
+    """By the same expression: the cells are those of the same rows counted in plain Python."""
+    frame = people(400, seed=9)
+    recipe(tmp_path)
+    names = variables_of(("state", "county"), "race, age")
+    crossing = read_crossed_domain(tmp_path / "domain.toml", names)
+    whole = Tabulation(domain=crossing.domain, outside="other")
+    found = tabulate_across("people", whole, crossing, engine=postgres)
+    rows = found.space.frame(found.space.finest, count=found.reveal()).drop("level").rows()
+    counted = Counter({row[:-1]: row[-1] for row in rows if row[-1]})
+    assert counted == Counter(map(cell, frame.iter_rows(named=True)))
+    bounded = replace(whole, person="id", rows=2)
+    few = tabulate_across("people", bounded, crossing, engine=postgres).reveal()
+    assert few.sum() == sum(min(2, n) for n in Counter(frame["id"]).values())
 
 
 def test_a_file_name_is_no_pattern_when_the_file_is_there(tmp_path: Path) -> None:

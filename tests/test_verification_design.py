@@ -266,7 +266,10 @@ BAD_SCHEMAS = [
         {"columns": {"x": {"type": "category", "levels": ["a", "a"]}}, "person": {"id": "p"}},
         "different labels",
     ),
-    ({"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "n": 3}}, "unknown word 'n'"),
+    (
+        {"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "n": 3}},
+        "unknown key; known are",
+    ),
     ({"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "count": 1}}, "count must be"),
     ({"columns": {"x": {"type": "binary"}}, "person": {"id": "p", "rows": 0}}, "rows must be"),
     (

@@ -10,6 +10,7 @@ from scipy.stats import nbinom
 from countwise.arrays import FloatArray
 from countwise.errors import InputError
 from countwise.kernels.gamma_poisson import scattered
+from countwise.margins import matching
 from countwise.margins.certainties import certainties
 from countwise.margins.expected_error import compared
 from countwise.margins.incidence import node_of_each, stacked_nodes
@@ -152,6 +153,26 @@ def test_matching_is_the_cheapest_of_all_tables_with_the_exact_sums() -> None:
         ),
     )
     assert np.abs(found.reshape(3, 2) - values).sum() == pytest.approx(wanted)
+
+
+def test_where_time_is_up_any_cells_with_the_exact_sums_are_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every pair of three variables is exact, which no network of flows solves."""
+    variables = tuple(flat(name, 4) for name in "abc")
+    workload = Workload(variables=variables, margins=every_margin(variables))
+    rng = np.random.default_rng(8)
+    true = rng.poisson(2.0, workload.shape)
+    pairs = [each for each in workload.margins if sum(each.levels) == 2]
+    exact = {
+        each: (np.full(workload.shape_of(each), True), workload.sums(true, each)) for each in pairs
+    }
+    monkeypatch.setattr(matching, "SECONDS", 0.0)
+    values = rng.exponential(2.0, workload.shape)
+    found = matched(workload, values, np.full(workload.shape, True), exact).reshape(workload.shape)
+    assert (found >= 0).all()
+    for each, (_, counts) in exact.items():
+        np.testing.assert_array_equal(workload.sums(found, each), counts)
 
 
 @pytest.mark.parametrize("method", ["least-squares", "auto"])

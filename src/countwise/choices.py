@@ -1,4 +1,4 @@
-"""One of several words: the check of every argument that has few possible values."""
+"""One of several words: the check of every argument that has few possible values, and of keys."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -23,3 +23,24 @@ def one_of(
     near = get_close_matches(value, options, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     raise error(f"{what} must be one of {', '.join(options)}; got {value!r}.{hint}")
+
+
+def only_keys(
+    keys: Iterable[str], known: Iterable[str], *, where: str, error: type[InputError]
+) -> None:
+    """Refuse a key that a file may not have.
+
+    The key is shown if it is nearly a known one. Any other is not: it may be a line of a file of
+    records that was given in the place of a plan or a schema.
+
+    >>> only_keys(["rho1"], ["rho"], where="d.toml", error=InputError)
+    Traceback (most recent call last):
+    countwise.errors.InputError: d.toml: unknown key 'rho1'; known are rho. Did you mean 'rho'?
+    """
+    known = list(known)
+    for key in keys:
+        if key in known:
+            continue
+        near = get_close_matches(key, known, n=1)
+        shown, hint = (f" {key!r}", f" Did you mean {near[0]!r}?") if near else ("", "")
+        raise error(f"{where}: unknown key{shown}; known are {', '.join(known)}.{hint}")

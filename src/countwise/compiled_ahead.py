@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError
 from countwise.examples import BY, COUNT, clinics
 from countwise.inference.paper_tables import infer_counts
 from countwise.inference.routes import infer
 from countwise.inference.subtree_posteriors import infer_by_pieces
 from countwise.kernels.compilation import folder_of_code
+from countwise.margins.cell_lattice import begun, lattice
+from countwise.margins.division import undivided
 from countwise.noise.laws import Geometric
 from countwise.progress import Tell, silent
 from countwise.release.count_sources import table_source
+from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.large_release import read_large_release
-from countwise.release.piecewise_release import release_by_pieces
-from countwise.release.plan import ADJUSTMENTS, Plan
+from countwise.release.pipeline import publish
+from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.risk.loss import expected_losses
 from countwise.sumproduct.prior_free_laws import ByNormal
@@ -31,7 +35,7 @@ from countwise.tables.reading import read_counts
 from countwise.verification.reference_samplers import standard_draws, table_draws
 from countwise.verification.trial_requests import try_requests
 
-PIECE = 20
+PIECE = 20  # cells: the example then has several pieces
 WIDE = ((80, 30, 0, 12, 45), "1/10")  # noise so wide that sums are solved by frequency
 TABLES = ((8, 3, 0, 1), "1"), WIDE
 MADE = (("mode", "independent"), ("mode", "summed"), ("draw-1", "independent"),
@@ -92,14 +96,14 @@ def releases_in_pieces() -> None:
         folder = Path(name)
         source = table_source(clinics(), by=BY, count=COUNT, domain=None, most=PIECE)
         assert source is not None
-        release_by_pieces(source, plan, folder / "release")
+        publish(source, plan, folder / "release")
         large = read_large_release(folder / "release", most=PIECE)
         assert large is not None
         infer_by_pieces(large, folder, prior=read_prior("none"))
 
 
 def tables_that_cross() -> None:
-    """Whole cells of tables that cross, with and without exact ones, and what they say."""
+    """Whole cells of tables that cross, with and without exact ones, what they say, and draws."""
     plans: tuple[dict[str, Any], ...] = (
         {"epsilon": 3},
         {"rho": 1, "adjust": "least-squares"},
@@ -111,6 +115,9 @@ def tables_that_cross() -> None:
     for given in plans:
         made = release(table, Plan(by=by, across=",".join(across), **given))
         infer(made).table()
+        assert isinstance(made, CrossedRelease)
+        one = lattice(made.workload, made.measurements, undivided(made.workload))
+        begun(one, np.zeros(made.workload.shape, np.int64), np.random.default_rng(0)).sweep(1)
 
 
 def published_counts() -> None:

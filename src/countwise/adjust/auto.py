@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from countwise.adjust.bayes import Adjusted, EmpiricalBayes
+from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.learning import FEWEST_NODES
 from countwise.adjust.learning_cost import learning_cost
-from countwise.adjust.protocol import Adjustment
+from countwise.adjust.protocol import Adjusted, Adjustment
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.arrays import IntArray
 from countwise.tables.hierarchy import Hierarchy
@@ -15,7 +15,7 @@ from countwise.tables.measurements import Measurements
 
 
 @dataclass(frozen=True, kw_only=True)
-class Auto:
+class Auto(Adjustment):
     """Empirical Bayes at the levels where it promises more than least squares.
 
     It is least squares altogether where learning would take too much time or memory, which shape
@@ -56,10 +56,3 @@ def _in_words(hierarchy: Hierarchy, learned: Adjusted) -> str:
         words = "least squares" if division is None else division.words
         follows.setdefault(words, []).append(name)
     return "; ".join(f"{', '.join(names)} by {words}" for words, names in follows.items())
-
-
-def adjusted(adjustment: Adjustment, measurements: Sequence[Measurements]) -> Adjusted:
-    """What an adjustment makes, with what it learned where it learns."""
-    if isinstance(adjustment, Auto | EmpiricalBayes):
-        return adjustment.adjusted(measurements)
-    return Adjusted(counts=adjustment(measurements), method=adjustment.name)

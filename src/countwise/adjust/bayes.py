@@ -11,15 +11,15 @@ rounded to whole, non-negative numbers; then come their own children.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from countwise.adjust.fitted_priors import Fitted
 from countwise.adjust.learning import Division, LevelBelow, divisions
 from countwise.adjust.observations import Observations, observe
+from countwise.adjust.protocol import Adjusted, Adjustment
 from countwise.adjust.tree_least_squares import SMALLEST_VARIANCE, share_level, upward
-from countwise.adjust.tree_walk import floors_of
+from countwise.adjust.tree_walk import whole_tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.tables.measurements import Measurements
 
@@ -27,22 +27,8 @@ SLIGHT = log(10) / 2  # evidence "barely worth a mention" (Jeffreys 1961, append
 WORTHWHILE = 0.01  # of the variance of least squares: a law that promises less is not taken
 
 
-class Adjusted(NamedTuple):
-    """Counts, the method that made them and why, and what it learned.
-
-    `divisions` has the law by which each level below the root was divided, None for least
-    squares; `prior` is the cells' law as a prior.
-    """
-
-    counts: tuple[IntArray, ...]
-    method: str
-    reason: str = ""
-    divisions: tuple[Division | None, ...] = ()
-    prior: Fitted | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
-class EmpiricalBayes:
+class EmpiricalBayes(Adjustment):
     """Posterior means of the children of every parent, moved to its count and rounded.
 
     Nodes learn from those with the same label of the level `pool`, or from all of their level.
@@ -57,9 +43,9 @@ class EmpiricalBayes:
 
     def adjusted(self, measurements: Sequence[Measurements]) -> Adjusted:
         """The counts, and what they were divided by."""
-        hierarchy, room = measurements[0].hierarchy, floors_of(measurements[0])
+        hierarchy, tree = measurements[0].hierarchy, whole_tree(measurements)
         estimates, variances = upward(measurements)
-        counts = [room.root(np.rint(estimates[0]).astype(np.int64))]
+        counts = [tree.room.root(np.rint(estimates[0]).astype(np.int64))]
         taken: list[Division | None] = []
         prior = None
         for number in range(1, len(hierarchy.sizes)):
@@ -77,7 +63,7 @@ class EmpiricalBayes:
             if best is not None:
                 spread = np.maximum(best.variances, SMALLEST_VARIANCE)
             counts.append(
-                share_level(room, number, counts[-1], means, spread, tie_key=self.tie_key)
+                share_level(tree, number, counts[-1], means, spread, tie_key=self.tie_key)
             )
             taken.append(best)
             published = [each for each in candidates if each.prior is not None]

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from countwise.adjust.count_modes import LogConcave, node_modes, summed_observations
 from countwise.adjust.mode import Total
-from countwise.adjust.tree_walk import floors_of
+from countwise.adjust.protocol import Gathered, SubtreeAdjustment
+from countwise.adjust.tree_walk import Piece, whole_tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
 from countwise.noise.laws import IntegerLaw
@@ -17,25 +18,38 @@ from countwise.tables.measurements import Measurements
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultinomialDraw:
+class MultinomialDraw(SubtreeAdjustment):
     """Every parent's count is dealt to its children at random, from the root down.
 
     Algorithm 1 deals in proportion to draws from each child's posterior and starts from a draw
     of the total; Algorithm 2 uses the noisy counts themselves, negative ones as zero.
     """
 
-    name: ClassVar[str] = "draw"
     rng: np.random.Generator
     algorithm: Literal[1, 2]
     total: Total = "independent"
 
-    def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
-        room, dealt = floors_of(measurements[0]), partial(deal, rng=self.rng)
-        counts = [room.root(self._root(measurements))]
-        for level in range(1, len(room.hierarchy.sizes)):
-            values = np.maximum(room.above(level, self._values(measurements, level)), 0)
-            counts.append(room.share(level, counts[-1], dealt, values))
-        return tuple(counts)
+    @property
+    def name(self) -> str:
+        """The word for it, with the number of the algorithm."""
+        return f"draw-{self.algorithm}"
+
+    def across(
+        self, measurements: Sequence[Measurements], gathered: Gathered
+    ) -> tuple[IntArray, ...]:
+        """The root by itself, and what is below it; of pieces nothing is asked."""
+        del gathered
+        tree = whole_tree(measurements)
+        root = tree.room.root(self._root(measurements))
+        return (root, *self.down(tree, root))
+
+    def down(self, piece: Piece, counts: IntArray) -> tuple[IntArray, ...]:
+        """Every count dealt to the children at random."""
+        found, room, dealt = [counts], piece.room, partial(deal, rng=self.rng)
+        for level in piece.below:
+            values = np.maximum(room.above(level, self._values(piece.measurements, level)), 0)
+            found.append(room.share(level, found[-1], dealt, values))
+        return tuple(found[1:])
 
     def _root(self, measurements: Sequence[Measurements]) -> IntArray:
         if measurements[0].laws[0].variance == 0:

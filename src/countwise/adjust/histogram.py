@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from countwise.adjust.estimators import Clipped, Estimator, Identity, Resized
 from countwise.adjust.noisefirst import NoiseFirst, Segmented
+from countwise.adjust.protocol import Gathered, SubtreeAdjustment
 from countwise.adjust.tree_least_squares import project_down
-from countwise.adjust.tree_walk import floors_of
+from countwise.adjust.tree_walk import Piece, whole_tree
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import PlanError
 from countwise.tables.measurements import Measurements
@@ -18,35 +18,57 @@ ESTIMATORS: dict[str, Estimator] = {
     each.name: each for each in (Identity(), Clipped(), Resized(), NoiseFirst(), Segmented())
 }
 SIGNED = "identity"  # can leave negative counts, which a release never has
-RELEASABLE = tuple(name for name in ESTIMATORS if name != SIGNED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FromCells:
+class FromCells(SubtreeAdjustment):
     """An estimator as an adjustment: cells are estimated and rounded, all above are their sums.
 
     The noisy counts of the levels above are not used. Rounding keeps the estimated total, up to
     one half; all but `identity` end without negative counts. Where counts are exact, the
-    estimates are moved to the nearest that keep them.
+    estimates are moved to the nearest that keep them. In pieces an estimator is right only if it
+    takes every cell by itself and leaves it whole, as `clipped` does.
     """
 
-    name: ClassVar[str] = "from-cells"
     estimator: Estimator
 
-    def __call__(self, measurements: Sequence[Measurements]) -> tuple[IntArray, ...]:
+    @property
+    def name(self) -> str:
+        """That of the estimator."""
+        return self.estimator.name
+
+    def up(self, piece: Piece) -> Gathered:
+        """For each node at the cut, the sum of its cells."""
+        return (self._sums(piece)[piece.depth],)
+
+    def across(
+        self, measurements: Sequence[Measurements], gathered: Gathered
+    ) -> tuple[IntArray, ...]:
+        """Sums of what was gathered, or of the cells where these are here."""
+        tree = whole_tree(measurements)
+        if gathered:
+            return tree.hierarchy.sums(np.asarray(gathered[0], np.int64))
         if len(measurements) > 1:
             raise PlanError(f"adjust {self.estimator.name} takes one noisy value a count.")
-        measured = measurements[0]
-        noisy = measured.noisy[-1].astype(np.float64)
-        estimate = self.estimator(noisy, law=measured.laws[-1])
-        if self.estimator.name == SIGNED:
-            return measured.hierarchy.sums(rounded(estimate))
-        estimate = np.maximum(estimate, 0.0)
-        if measured.exact is None:
-            return measured.hierarchy.sums(rounded(estimate))
-        above = measured.hierarchy.sums(estimate)
-        cells = measured.hierarchy.sums(np.ones(len(estimate)))
-        return project_down(floors_of(measured), above, cells, tie_key=None)
+        if measurements[0].exact is None or self.estimator.name == SIGNED:
+            return self._sums(tree)
+        estimate = self._estimate(tree)
+        above = [*tree.hierarchy.sums(estimate)]
+        cells = [*tree.hierarchy.sums(np.ones(len(estimate)))]
+        return project_down(tree, (above, cells), tie_key=None)
+
+    def down(self, piece: Piece, counts: IntArray) -> tuple[IntArray, ...]:
+        """Sums of the cells."""
+        del counts
+        return self._sums(piece)[piece.depth + 1 :]
+
+    def _sums(self, piece: Piece) -> tuple[IntArray, ...]:
+        return piece.hierarchy.sums(rounded(self._estimate(piece)))
+
+    def _estimate(self, piece: Piece) -> FloatArray:
+        measured = piece.measurements[0]
+        estimate = self.estimator(measured.noisy[-1].astype(np.float64), law=measured.laws[-1])
+        return estimate if self.estimator.name == SIGNED else np.maximum(estimate, 0.0)
 
 
 def rounded(values: FloatArray) -> IntArray:

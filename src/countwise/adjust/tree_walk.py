@@ -1,7 +1,8 @@
 """Walking a tree from the root to the cells, parents in parallel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from countwise.tables.invariants import floors
 from countwise.tables.measurements import Measurements
 from countwise.threads import run_tasks
 
-NODES_A_TASK = 1 << 16
+NODES_A_TASK = 1 << 16  # some milliseconds of work, so that starting a task costs nothing beside it
 
 Give = Callable[..., IntArray]
 Values = TypeVar("Values", IntArray, FloatArray)
@@ -67,12 +68,56 @@ def floors_of(measured: Measurements) -> Floors:
     return Floors(hierarchy=measured.hierarchy, exact=measured.exact, least=least)
 
 
-def ranks(hierarchy: Hierarchy, level: int, tie_key: int | None) -> UIntArray:
-    """Who is served first on a tie: random and public by key, or the last when there is none."""
+def ranks(
+    hierarchy: Hierarchy, level: int, tie_key: int | None, *, first: int | None = None
+) -> UIntArray:
+    """Who is served first on a tie: random and public by key, or the last when there is none.
+
+    `first` is the number of the level's first node in the order of the tree, root first.
+    """
     size = hierarchy.sizes[level]
     if tie_key is None:
         return last_ranks(size)
-    return np.asarray(random_ranks(np.uint64(tie_key), sum(hierarchy.sizes[:level]), size))
+    before = sum(hierarchy.sizes[:level]) if first is None else first
+    return np.asarray(random_ranks(np.uint64(tie_key), before, size))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Piece:
+    """Noisy counts below level `depth`: subtrees of a tree that is cut there.
+
+    `firsts` has, for each level, the number of the first node in the order of the whole tree.
+    """
+
+    measurements: Sequence[Measurements]
+    depth: int
+    firsts: tuple[int, ...]
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree, with the nodes above the cut that the piece is below."""
+        return self.measurements[0].hierarchy
+
+    @cached_property
+    def room(self) -> Floors:
+        """What exact counts leave to be shared."""
+        return floors_of(self.measurements[0])
+
+    @property
+    def below(self) -> range:
+        """The levels below the cut, outer to inner."""
+        return range(self.depth + 1, len(self.hierarchy.sizes))
+
+    def ranks(self, level: int, tie_key: int | None) -> UIntArray:
+        """Who is served first on a tie, as on the whole tree."""
+        return ranks(self.hierarchy, level, tie_key, first=self.firsts[level])
+
+
+def whole_tree(measurements: Sequence[Measurements]) -> Piece:
+    """A tree that is not cut: one piece, below the root."""
+    sizes = np.array(measurements[0].hierarchy.sizes)
+    firsts = tuple((np.cumsum(sizes) - sizes).tolist())
+    return Piece(measurements=measurements, depth=0, firsts=firsts)
 
 
 def share_among_children(

@@ -1,41 +1,33 @@
 """countwise plan: what a release would cost and how good it would be, before anything is spent."""
 
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
-from countwise.cli.table_margins import make_outlook, print_outlook, print_promise
-from countwise.errors import PlanError
+from countwise.cli.table_margins import print_outlook, print_promise
+from countwise.front_door import plan_function
+from countwise.front_door.plan_outlooks import LevelOutlook
 from countwise.noise.numbers import written
-from countwise.release.aims import TREES_HAVE_NONE, least_plan
-from countwise.release.budget import Budget, counts_in_words
-from countwise.release.certificate import exact_nodes
-from countwise.release.folder import whole
-from countwise.release.plan import Plan
-from countwise.release.promise import make_promise
-from countwise.risk.promised_margins import LevelMargins, level_margins
-from countwise.risk.simulation import LevelError, expected_errors
-from countwise.tables.crossed_cells import read_crossed_domain
-from countwise.tables.hierarchy import Hierarchy
-from countwise.tables.layouts import Layout
-from countwise.tables.reading import read_domain, read_public_counts
+from countwise.release.budget import counts_in_words
 
 EXAMPLE = "Example: countwise plan cells.csv --by region,county --epsilon 1 --out plan.toml"
 
 
+@options.taking(
+    options.CROSSING,
+    options.DRAWING,
+    options.ADJUSTING,
+    options.IMPRINT,
+    options.RECORDS,
+    options.FILE,
+    before="plan_file",
+)
 def plan(
     cells: Annotated[Path, typer.Argument(help="Public list of cells; counts are not read.")],
-    by: options.By = None,
-    across: options.Across = None,
-    tables: options.Tables = None,
-    epsilon: options.Epsilon = None,
-    rho: options.Rho = None,
+    plan_file: options.PlanFile = None,
     unit: Annotated[
         str | None,
         typer.Option(
@@ -43,28 +35,6 @@ def plan(
             "--tables 'county*age: ±20; tract: ±50'."
         ),
     ] = None,
-    split: options.Split = None,
-    neighbours: options.Neighbours = None,
-    rows: options.Rows = None,
-    mechanism: options.Mechanism = None,
-    noise: options.Noise = None,
-    adjust: options.Adjust = None,
-    pool: options.Pool = None,
-    total: options.Total = None,
-    ties: options.Ties = None,
-    exact: options.Exact = None,
-    zeros: options.Zeros = None,
-    person: options.Person = None,
-    outside: options.Outside = None,
-    plan_file: options.PlanFile = None,
-    layout: options.LayoutName = "long",
-    total_code: options.TotalCode = None,
-    no_totals: options.NoTotals = False,
-    separator: options.Separator = None,
-    encoding: options.Encoding = None,
-    thousands: options.Thousands = None,
-    skip: options.Skip = 0,
-    sheet: options.Sheet = None,
     stand_in: Annotated[
         Path | None,
         typer.Option(
@@ -72,171 +42,80 @@ def plan(
         ),
     ] = None,
     count: Annotated[str, typer.Option(help="Count column of the stand-in.")] = "count",
-    repetitions: Annotated[int, typer.Option(min=1, help="Simulated releases.")] = 100,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the simulation (not of any noise).")
-    ] = 0,
+    repetitions: Annotated[
+        int, typer.Option(min=1, help="Simulated releases.")
+    ] = plan_function.REPETITIONS,
+    seed: options.Seed = 0,
     out_file: Annotated[
         Path | None,
         typer.Option("--out", help="Write the plan here, for countwise release --plan."),
     ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write a page to try other losses and shares on, with the errors."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="Show what this ledger would be charged and has left; with no loss, plan with "
+            "all of that. Nothing is charged."
+        ),
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Data set of the ledger.")] = None,
+    releases: Annotated[
+        int, typer.Option(min=1, help="So many releases of the same people: 12 for a year's.")
+    ] = 1,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
+    **words: Any,
 ) -> None:
     """Show levels, privacy loss and expected error. Reads no count and spends nothing."""
-    asked = options.with_zeros_of(cells, options.make_plan(plan_file, locals()))
-    loader = options.make_layout(
-        layout,
-        total_code,
-        domain=None,
-        by=asked.columns,
-        no_totals=no_totals,
-        reading=options.make_reading(locals()),
-    )
-    if asked.across:
-        _plan_crossed(
+    with progress() as tell:
+        outlook = plan_function.plan(
             cells,
-            asked,
-            stand_in,
-            out_file,
-            least=unit is not None,
-            overwrite=overwrite,
-            json=json,
+            plan_file,
+            unit=unit,
+            stand_in=stand_in,
             count=count,
-            layout=loader,
+            repetitions=repetitions,
+            seed=seed,
+            out=out_file,
+            page=page,
+            ledger=ledger,
+            dataset=dataset,
+            releases=releases,
+            overwrite=overwrite,
+            tell=tell,
+            **words,
         )
-        return
-    if unit is not None:
-        raise PlanError(TREES_HAVE_NONE)
-    hierarchy = read_domain(cells, by=asked.by, count=count, layout=loader)
-    chosen = asked.settled(hierarchy)
-    budget = chosen.budget(hierarchy)
-    margins = level_margins(hierarchy, budget)
-    even = None
-    if asked.split == "auto" and chosen.split != "even":
-        even = level_margins(hierarchy, replace(chosen, split="even").budget(hierarchy))
-    errors = None
-    if stand_in is not None:
-        _, public = read_public_counts(
-            stand_in, by=chosen.by, count=count, domain=hierarchy, loader=loader
-        )
-        with progress(repetitions) as tell:
-            errors = expected_errors(
-                hierarchy,
-                public,
-                chosen,
-                repetitions=repetitions,
-                rng=np.random.default_rng(seed),
-                tell=lambda done: tell(f"simulated release {done + 1}"),
-            )
-    _write(asked, out_file, overwrite=overwrite)
-    if json:
-        print_json(_as_data(chosen, budget, margins, even, errors))
-    else:
-        _print(chosen, budget, margins, even, errors)
-        _print_exact(chosen, budget, hierarchy)
-        if out_file is not None:
-            out.print(f"Plan written to {out_file}.")
-
-
-def _write(asked: Plan, out_file: Path | None, *, overwrite: bool) -> None:
-    if out_file is not None:
-        with whole(out_file, overwrite=overwrite) as partial:
-            partial.write_text(asked.to_toml(), encoding="utf-8")
-
-
-def _plan_crossed(
-    cells: Path,
-    asked: Plan,
-    stand_in: Path | None,
-    out_file: Path | None,
-    *,
-    least: bool,
-    overwrite: bool,
-    json: bool,
-    count: str,
-    layout: Layout,
-) -> None:
-    """The same for tables that cross: what each publishes, costs, and stays within."""
-    if stand_in is not None:
-        raise PlanError(
-            "--stand-in simulates releases of one tree, and these tables cross. To fix, leave it "
-            "out: the errors after least squares are known without it."
-        )
-    crossing = read_crossed_domain(cells, asked.variables, count=count, layout=layout)
-    if least:
-        asked = least_plan(asked, crossing.workload)
-    outlook = make_outlook(asked, crossing.workload, least=least)
-    _write(asked, out_file, overwrite=overwrite)
     if json:
         print_json(outlook.to_dict())
         return
-    print_outlook(outlook)
+    if isinstance(outlook, LevelOutlook):
+        _print(outlook)
+    else:
+        print_outlook(outlook)
+        if outlook.saving is not None:
+            out.print(outlook.saving.words, markup=False)
+    costs = outlook.costs
+    for sentence in () if costs is None else costs.sentences():
+        style = None if costs is None or costs.enough else "bold"
+        out.print(sentence, markup=False, soft_wrap=True, style=style)
     if out_file is not None:
         out.print(f"Plan written to {out_file}.")
 
 
-def _as_data(
-    chosen: Plan,
-    budget: Budget,
-    margins: list[LevelMargins],
-    even: list[LevelMargins] | None,
-    errors: list[LevelError] | None,
-) -> dict[str, Any]:
-    levels = []
-    for i, each in enumerate(budget.levels):
-        entry: dict[str, Any] = {
-            "level": each.level,
-            "nodes": each.nodes,
-            budget.unit: written(each.loss),
-            "sensitivity": each.sensitivity,
-            "law": each.law.name,
-            "scale": written(each.law.scale),
-            "exact": each.exact,
-            "error95_before": margins[i].noise,
-            "error95_fitted": margins[i].fitted,
-        }
-        if even is not None:
-            entry["error95_fitted_even"] = even[i].fitted
-        if errors is not None:
-            entry["error95_after"] = errors[i].after
-            entry["mean_error_after"] = errors[i].mean_after
-        levels.append(entry)
-    return {
-        "plan": chosen.to_dict(),
-        budget.unit: written(budget.loss),
-        "in_words": budget.in_words(),
-        "sum": budget.sum_in_words(),
-        "levels": levels,
-        **({"warning": budget.warning()} if budget.warning() else {}),
-        **make_promise(chosen.neighbours, budget).to_dict(),
-    }
-
-
-def _print_exact(chosen: Plan, budget: Budget, hierarchy: Hierarchy) -> None:
-    """What is not protected, and what that leaves of the promise."""
-    for each in exact_nodes(budget, hierarchy):
-        more = f" and {each['more']:,} more" if each["more"] else ""
-        out.print(f"Exact at level {each['level']!r}: {each['names']}{more}.", markup=False)
-    if budget.exact is not None:
-        out.print(make_promise(chosen.neighbours, budget).sentences())
-
-
-def _print(
-    chosen: Plan,
-    budget: Budget,
-    margins: list[LevelMargins],
-    even: list[LevelMargins] | None,
-    errors: list[LevelError] | None,
-) -> None:
+def _print(outlook: LevelOutlook) -> None:
     """The levels, with the errors that 95 of 100 counts stay within."""
-    titles = ["level", "counts", budget.symbol, "noise", "fitted"]
+    even, errors = outlook.even, outlook.errors
+    titles = ["level", "counts", outlook.budget.symbol, "noise", "fitted"]
     titles += [] if even is None else ["even split"]
     titles += [] if errors is None else ["adjusted"]
     rows = []
-    for i, each in enumerate(budget.levels):
+    for i, each in enumerate(outlook.budget.levels):
+        margins = outlook.margins[i]
         row = [each.level, counts_in_words(each), written(each.loss)]
-        row += [f"±{margins[i].noise:,}", f"±{margins[i].fitted:,.1f}"]
+        row += [f"±{margins.noise:,}", f"±{margins.fitted:,.1f}"]
         row += [] if even is None else [f"±{even[i].fitted:,.1f}"]
         row += [] if errors is None else [f"±{errors[i].after:,.0f}"]
         rows.append(tuple(row))
@@ -247,12 +126,8 @@ def _print(
         + ("" if errors is None else "; as adjusted, in simulated releases of the stand-in")
         + "."
     )
-    print_promise(chosen, budget)
+    print_promise(outlook.chosen, outlook.budget)
     if errors is None:
         out.print("For errors after adjustment, pass public counts of a similar shape: --stand-in.")
-    for above, below in pairwise(budget.levels):
-        if above.nodes == below.nodes and above.loss:
-            out.print(
-                f"Level {below.level!r} has the same nodes as {above.level!r} and spends on "
-                "them again; leaving it out of --by would save that."
-            )
+    for sentence in (*outlook.repeated_levels(), *outlook.exact_sentences()):
+        out.print(sentence, markup=False)

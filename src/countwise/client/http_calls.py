@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from countwise.errors import BudgetError, CountwiseError, InputError
 
-AGAIN = (429, 502, 503, 504)
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0
+AGAIN = (429, 502, 503, 504)  # statuses of HTTP that say: not now, and nothing was done
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0  # seconds; doubled from the one to the other
 
 
 class RefusedError(CountwiseError):
@@ -57,6 +57,11 @@ class Calls:
         self._timeout, self._patience = timeout, patience
         self._answered = False
         self._opener = urllib.request.build_opener(_Here)
+
+    @property
+    def address(self) -> str:
+        """Whom it calls; the key is not shown."""
+        return self._url
 
     def get(self, path: str) -> Any:
         """What the server says at a place."""

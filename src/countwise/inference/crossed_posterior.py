@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -12,12 +13,16 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.inference.box_names import NamedBox, box_of, find_box
 from countwise.inference.box_statements import BoxSum, parse_statement
+from countwise.inference.chain_draws import is_chain
+from countwise.inference.crossed_draws import CrossedDraws, draw_crossed
 from countwise.inference.posterior import in_brief
 from countwise.inference.statement_probabilities import Probability
 from countwise.margins.boxes import sum_estimate
 from countwise.margins.leastsquares import Estimates
 from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import fitted, margin_ranges, normal_range
+from countwise.pages.notebook import Framed
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.sumproduct.priors import NoPrior
@@ -48,6 +53,11 @@ class SumPosterior:
     twice: tuple[str, ...]
     range_at: Callable[[float], tuple[int, int]]
 
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        found = f"{self.mean:,.1f} ± {self.sd:,.1f}, 95%: {low:,} to {high:,}"
+        return f"SumPosterior({self.name!r}: {found})"
+
     def interval(self, level: float = PROBABILITY) -> tuple[int, int]:
         """Lower and upper end, both included."""
         check_level(level)
@@ -55,7 +65,7 @@ class SumPosterior:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossedPosterior:
+class CrossedPosterior(Framed):
     """Ranges of all counts of published tables, and of sums of them, without a prior.
 
     Every other count may be any whole number, all equally likely; the one asked about is 0 or more.
@@ -67,9 +77,18 @@ class CrossedPosterior:
     route: str = ROUTE
     prior: str = PRIOR
 
+    @property
+    def diagnostics(self) -> str:
+        """What a sampler says about itself; nothing where none was used."""
+        return ""
+
     def __repr__(self) -> str:
         tables = ", ".join(self.workload.name(margin) for margin in self.workload.margins)
         return f"CrossedPosterior(tables {tables}; ask .sum, .probability, .table)"
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a count, as `table` has it."""
+        return self.table()
 
     @cached_property
     def estimates(self) -> Estimates:
@@ -133,6 +152,29 @@ class CrossedPosterior:
         chance = above(mean, sd, said.cut)
         return Probability(chance if said.above else 1.0 - chance, prior=NORMAL)
 
+    def draws(
+        self,
+        count: int,
+        *,
+        rng: np.random.Generator,
+        folder: Path | None = None,
+        report: Tell = silent,
+    ) -> CrossedDraws:
+        """Joint draws of whole cells, none negative; they need a prior.
+
+        It is `nested` where the measured tables are a chain, and `learned` elsewhere. A run that
+        was stopped goes on with what it left in `folder`.
+        """
+        return draw_crossed(
+            self.workload,
+            self.measurements,
+            count,
+            exactly=is_chain(self.workload, self.measurements),
+            rng=rng,
+            folder=folder,
+            report=report,
+        )
+
     def _estimate(self, asked: BoxSum) -> tuple[float, float]:
         terms = [(float(each.multiple), each.named.box) for each in asked.terms]
         mean, variance = sum_estimate(self.workload, self.measurements, self.estimates, terms)
@@ -186,7 +228,7 @@ def crossed_posterior(release: Release | CrossedRelease) -> CrossedPosterior:
             measurements=release.measurements,
             released=release.counts,
         )
-    if release.plan.mechanism == "joint":
+    if release.plan.joint:
         raise InputError(
             "the noise of this release is joint, and its sums do not have the normal law of "
             "noises drawn one by one. To fix, ask about its tree, as `infer` does."

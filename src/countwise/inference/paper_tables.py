@@ -10,13 +10,16 @@ from countwise.choices import one_of
 from countwise.errors import InputError, ReleaseError
 from countwise.inference.posterior import Posterior
 from countwise.inference.routes import infer_published
-from countwise.noise.laws import LAWS
+from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.numbers import Number, exact
 from countwise.progress import Tell, silent
 from countwise.sumproduct.node_noise import mixed_noise, same_noise
 from countwise.sumproduct.priors import Prior
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.withheld.counts_only import ADJUSTMENTS, CountsOnly
+
+SINGLE = tuple(name for name, each in MECHANISMS.items() if not each.joint)
+"""Noise that is drawn for every count by itself."""
 
 
 def infer_counts(
@@ -48,7 +51,7 @@ def infer_counts(
     hierarchy, order = _flat(size, labels)
     k = frozen(np.asarray(counts, np.int64)[order])
     rank = np.arange(size)[::-1] if ties == "last" else _given_order(ties, size)
-    kind = LAWS[one_of(mechanism, ("geometric", "laplace", "gaussian"), what="mechanism")]
+    kind = MECHANISMS[one_of(mechanism, SINGLE, what="mechanism")].law
     if isinstance(epsilon, Number):
         parts = same_noise(kind(scale=1 / exact(epsilon)), size)
     elif len(epsilon) != size:

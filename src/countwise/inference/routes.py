@@ -12,6 +12,7 @@ from countwise.arrays import IntArray, frozen
 from countwise.choices import one_of
 from countwise.errors import InputError
 from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior
+from countwise.inference.drawn_posterior import drawn_posterior
 from countwise.inference.exact_posterior import ExactPosterior
 from countwise.inference.posterior import Posterior
 from countwise.inference.prior_free_posterior import PriorFreePosterior
@@ -22,7 +23,7 @@ from countwise.release.document import Release, check_counts
 from countwise.sumproduct.measured_nodes import seen_by
 from countwise.sumproduct.node_noise import node_noise
 from countwise.sumproduct.prior_free_laws import free_laws
-from countwise.sumproduct.priors import NestedCompositions, Prior, Uniform, read_prior
+from countwise.sumproduct.priors import NestedCompositions, NoPrior, Prior, Uniform, read_prior
 from countwise.sumproduct.tree import Solved, Ties, solve
 from countwise.tables.measurements import Measurements
 from countwise.withheld.counts_only import (
@@ -93,20 +94,22 @@ def infer(
     `source="counts"` uses the published counts alone, as a reader of a table would have to.
     The prior `published` is the one that a release adjusted by empirical Bayes was made with.
     `method` is `exact`, `gibbs`, or `auto`: exact unless it would take minutes. A sampler needs
-    the generator `rng`. Tables that cross take none of these options: their posterior has ranges
-    of counts and sums, without a prior.
+    the generator `rng`. Tables that cross have ranges of counts and sums without a prior; with the
+    prior `learned`, or `nested` where they are a chain, all answers are taken from joint draws.
     """
     one_of(source, SOURCES, what="source")
     if isinstance(release, (str, Path)):
         tell("reading")
         release = read_release(release)
     if isinstance(release, CrossedRelease):
-        if prior != NONE or source == "counts" or method == "gibbs":
+        if source == "counts" or method == "gibbs":
             raise InputError(
-                "tables that cross are inferred from their noisy counts without a prior. To fix, "
-                "leave out prior, source and method."
+                "tables that cross are inferred from their noisy counts, and a sampler is taken "
+                "where there is a prior. To fix, leave out source and method."
             )
-        return crossed_posterior(release)
+        if prior == NONE or isinstance(prior, NoPrior):
+            return crossed_posterior(release)
+        return drawn_posterior(release, str(prior), rng=rng)
     if prior == PUBLISHED:
         if release.prior is None:
             raise InputError(
@@ -123,7 +126,7 @@ def infer(
             rng=rng,
             tell=tell,
         )
-    if release.plan.mechanism == "joint":
+    if release.plan.joint:
         raise InputError(
             "the noise of this release is joint, and what the counts alone say is not known. To "
             "fix, infer from the published noisy counts: --from measurements."

@@ -1,7 +1,7 @@
 """Whether a ledger is whole: every hash, every step of a charge, and every cap, replayed."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from countwise.errors import BudgetError, InputError
@@ -41,14 +41,20 @@ class LedgerCheck:
     states: dict[Kind, int]
 
 
-def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> LedgerCheck:
+def check(
+    entries: Iterable[Entry],
+    *,
+    noted: dict[int, str] | None = None,
+    hashes: Collection[str] = (),
+) -> LedgerCheck:
     """Replay a ledger with its prices and caps.
 
-    `noted` are hashes of entries known from elsewhere, such as receipts.
+    `noted` are hashes of entries known from elsewhere by their place, such as heads, and `hashes`
+    those that are known without, such as those of receipts.
     The chain finds an entry changed, removed or put in between. A ledger cut off at its end, or
     written anew from some entry on, is found where a later hash was noted elsewhere.
     """
-    missing = dict(noted or {})
+    missing, unseen = dict(noted or {}), set(hashes)
     flaws: list[Flaw] = []
     head, length = START, 0
     states: dict[str, Entry] = {}
@@ -72,6 +78,7 @@ def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> L
         if missing.pop(entry.seq, entry.hash) != entry.hash:
             flaw("is not the entry whose hash was noted")
         head = entry.hash
+        unseen.discard(head)
         accounts = list(entry.accounts.items())
         if entry.kind == "cap":
             if len(accounts) != 1:
@@ -88,6 +95,7 @@ def check(entries: Iterable[Entry], *, noted: dict[int, str] | None = None) -> L
             ):
                 flaw(f"{account[0]} {account[1]!r} spent more than its cap")
     flaws += [Flaw(seq=seq, what="was noted, and is not there") for seq in missing]
+    flaws += [Flaw(seq=length, what=f"no entry has the noted hash {each}") for each in unseen]
     counts: dict[Kind, int] = dict.fromkeys(KINDS, 0)
     for entry in states.values():
         counts[entry.kind] += 1

@@ -5,8 +5,8 @@ For each data set it fixes the neighbours whose loss is counted, the rows of a p
 before any confidential row is read; all its caps (of the user, the data set and the project) are
 checked and the entry is written in one transaction.
 
-A server's charge is *reserved*, *computed* in the transaction that stores its noisy result, and
-*released* when the result may be seen. A charge whose result was lost, or thrown away, is *burnt*:
+A server's charge is *reserved*, and *computed* and *released* in the transaction that stores its
+noisy result and lets it be seen. A charge whose result was lost, or thrown away, is *burnt*:
 what it cost stays spent. Only a charge that no worker ever took, so under which no row was read, is
 *returned*. A charge of the command line is *spent* at once, and nothing is added to it later: its
 entry is the same whatever the data, refused or not. That cells were *tabulated* costs nothing.
@@ -20,7 +20,7 @@ A cap is an entry too; an account without one has nothing to spend.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,8 +58,8 @@ AFTER: dict[Kind, tuple[Kind, ...]] = {
     "returned": ("reserved",),
 }
 CHARGES: tuple[Kind, ...] = ("reserved", "spent")
-MOST_EPSILON, MOST_RHO = 10**6, 10**6
-LONGEST = 200
+MOST_EPSILON, MOST_RHO = 10**6, 10**6  # as the largest loss of a plan; in whole parts below 2^63
+LONGEST = 200  # characters of a name in the database
 START = hashlib.sha256(b"countwise ledger 1").hexdigest()
 
 metadata = sa.MetaData()
@@ -91,6 +91,11 @@ REFUSE = {
         f"CREATE TRIGGER ledger_no_{verb.lower()} BEFORE {verb} ON ledger_entries "
         "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         for verb in ("UPDATE", "DELETE")
+    ]
+    + [
+        "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger_entries WHEN EXISTS "
+        "(SELECT 1 FROM ledger_entries WHERE seq = NEW.seq) "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
     ],
     "postgresql": [
         "CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS "
@@ -218,8 +223,8 @@ def entry_hash(fields: Mapping[str, Any]) -> str:
 class Book:
     """The ledger within one transaction; `connection` is there for what must be stored with it."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: sa.Connection, *, grain: float = 0.0) -> None:
+        self.connection, self.grain = connection, grain
 
     def set_cap(
         self,
@@ -305,13 +310,25 @@ class Book:
         note: str = "",
     ) -> Entry:
         """Charge what a computation costs to every account, or to none."""
-        found = self.price(accounts.get("dataset", ""), loss)
+        balances = self.balances(accounts)
+        dataset = accounts.get("dataset", "")
+        known = next((each for each in balances if each.scope == "dataset"), None)
+        if known is None or known.terms is None:
+            found = self.price(dataset, loss)
+        else:
+            found = price(loss, known.terms, dataset=dataset)
         words = [note] if note else []
         words.append(loss.in_words() + (f", times {found.factor}" if found.factor > 1 else ""))
         if found.given:
             words.append(f"given the exact counts {'; '.join(found.given)}")
         return self._charged(
-            kind, charge, found.amount, accounts, terms=loss.to_text(), note=", ".join(words)
+            kind,
+            charge,
+            found.amount,
+            accounts,
+            terms=loss.to_text(),
+            note=", ".join(words),
+            balances=balances,
         )
 
     def reserve(
@@ -340,6 +357,7 @@ class Book:
         *,
         terms: str,
         note: str,
+        balances: Sequence[Balance] | None = None,
     ) -> Entry:
         if isinstance(amount, bool) or not isinstance(amount, int | Amount):
             raise InputError(f"a charge is at least one millionth of ε, got {amount!r}.")
@@ -351,8 +369,7 @@ class Book:
             raise InputError("a charge must name the data set it is about.")
         if not charge or self.state(charge) is not None:
             raise InputError("a charge needs a name of its own.")
-        for scope, name in accounts.items():
-            balance = self.balance(_checked(scope), name)
+        for balance in self.balances(accounts) if balances is None else balances:
             if not balance.affords(amount):
                 raise BudgetError(_too_little(balance, amount))
         return self._append(kind, accounts, charge=charge, amount=amount, terms=terms, note=note)
@@ -386,20 +403,26 @@ class Book:
 
     def balance(self, scope: Scope, name: str) -> Balance:
         """The caps and the spending of an account."""
-        account = entries.c[_checked(scope)] == name
-        sums = [sa.func.coalesce(sa.func.sum(entries.c[unit]), 0) for unit in ("micro", "rho")]
-        spent, rho_spent = self.connection.execute(
-            sa.select(*sums).where(account, entries.c.kind.in_((*CHARGES, "returned")))
-        ).one()
-        cap = self._last_cap(scope, name)
-        terms = read_terms(cap.terms) if cap and cap.terms else None
+        return self.balances({scope: name})[0]
+
+    def balances(self, accounts: Mapping[Scope, str]) -> list[Balance]:
+        """The caps and the spending of accounts, in one statement for all."""
+        each = [_sums_and_cap(_checked(scope), name) for scope, name in accounts.items()]
+        if not each:
+            return []
+        rows = self.connection.execute(sa.union_all(*each) if len(each) > 1 else each[0]).all()
+        found = {(row.scope, row.name): row for row in rows}
+        return [self._balance(scope, name, found[scope, name]) for scope, name in accounts.items()]
+
+    def _balance(self, scope: Scope, name: str, row: Any) -> Balance:
+        terms = read_terms(row.terms) if row.terms else None
         return Balance(
             scope=scope,
             name=name,
-            cap=cap.micro if cap else 0,
-            spent=int(spent),
-            rho_cap=cap.rho if cap else 0,
-            rho_spent=int(rho_spent),
+            cap=row.cap or 0,
+            spent=int(row.spent),
+            rho_cap=row.rho_cap or 0,
+            rho_spent=int(row.rho_spent),
             terms=terms,
             given=self._given(name, terms) if terms else (),
         )
@@ -463,7 +486,7 @@ class Book:
         ).first()
         fields: dict[str, Any] = {
             "seq": last.seq + 1 if last else 1,
-            "at": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "at": self._now(),
             "kind": kind,
             "charge": charge,
             **{scope: accounts.get(scope, "") for scope in SCOPES},
@@ -477,24 +500,58 @@ class Book:
         self.connection.execute(sa.insert(entries).values(**vars(entry)))
         return entry
 
+    def _now(self) -> str:
+        """The time of an entry; where a grain is given, the begin of the slot of that length."""
+        now = datetime.now(UTC)
+        if self.grain:
+            now = datetime.fromtimestamp(now.timestamp() // self.grain * self.grain, UTC)
+        return now.isoformat(timespec="microseconds")
+
 
 class Ledger:
-    """A ledger in a database."""
+    """A ledger in a database; the times of its entries are whole multiples of `grain` seconds."""
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: sa.Engine, *, grain: float = 0.0) -> None:
+        self.engine, self.grain = engine, grain
 
     @contextmanager
     def writing(self) -> Iterator[Book]:
         """The book, with no other writer beside; all that is written is stored, or none."""
         with writing(self.engine) as connection:
-            yield Book(connection)
+            yield Book(connection, grain=self.grain)
 
     @contextmanager
     def reading(self) -> Iterator[Book]:
         """The book, to look at."""
         with reading(self.engine) as connection:
-            yield Book(connection)
+            yield Book(connection, grain=self.grain)
+
+
+def _sums_and_cap(scope: Scope, name: str) -> sa.Select[Any]:
+    """What was charged to an account less what was returned, and its last cap, as one row."""
+    account = entries.c[scope] == name
+    charged = (
+        sa.select(*(sa.func.coalesce(sa.func.sum(entries.c[unit]), 0).label(f"{unit}_spent")
+                    for unit in ("micro", "rho")))
+        .where(account, entries.c.kind.in_((*CHARGES, "returned")))
+        .subquery()
+    )  # fmt: skip
+    cap = (
+        sa.select(entries.c.micro, entries.c.rho, entries.c.terms)
+        .where(account, entries.c.kind == "cap")
+        .order_by(entries.c.seq.desc())
+        .limit(1)
+        .subquery()
+    )
+    return sa.select(
+        sa.literal(scope).label("scope"),
+        sa.literal(name).label("name"),
+        charged.c.micro_spent.label("spent"),
+        charged.c.rho_spent,
+        cap.c.micro.label("cap"),
+        cap.c.rho.label("rho_cap"),
+        cap.c.terms,
+    ).select_from(charged.outerjoin(cap, sa.true()))
 
 
 def _checked(scope: Scope) -> Scope:

@@ -75,8 +75,8 @@ def _variance(
     asked: dict[int, FloatArray] = {}
     for multiple, box in terms:
         place = _covering(workload, noisy, box)
-        if not is_exact(noisy[place]):
-            variance = noisy[place].law.variance
+        if not noisy[place].certain:
+            variance = noisy[place].variance
             ones = box.inside(workload, noisy[place].margin)
             added = (multiple * variance) * ones.astype(np.float64)
             asked[place] = asked[place] + added if place in asked else added
@@ -107,12 +107,6 @@ def _covering(workload: Workload, measurements: Sequence[Measurement], box: Box)
 
     def order(place: int) -> tuple[bool, int]:
         each = measurements[place]
-        return not is_exact(each), workload.size(each.margin)
+        return not each.certain, workload.size(each.margin)
 
     return min(through, key=order)
-
-
-def is_exact(measured: Measurement) -> bool:
-    """Whether no count of a margin has noise."""
-    everywhere = measured.exact is not None and bool(measured.exact.all())
-    return everywhere or measured.law.variance == 0.0

@@ -93,7 +93,7 @@ def _nudged(
             chances = rng.uniform(1e-15, 1 - 1e-15, chosen.shape)
             start = _added(each, each.law.quantile(chances), chosen)
         starts.append(start)
-        ends.append(_added(start, _nudge(each.law.variance, chosen.shape, rng), chosen))
+        ends.append(_added(start, _nudge(each.variance, chosen.shape, rng), chosen))
     base = replace(seen, measurements=starts) if memoryless else seen
     moved = replace(seen, measurements=ends)
     linear = (moved.estimates.cells - base.estimates.cells) / (SHARE**2 * share)

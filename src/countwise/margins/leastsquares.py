@@ -120,9 +120,7 @@ def averaged(
     """
     counts, noise = dict[Margin, Any](), dict[Margin, float]()
     for each in measurements:
-        margin, variance = each.margin, each.law.variance
-        if each.exact is not None and each.exact.all():
-            variance = 0.0
+        margin, variance = each.margin, each.variance
         if margin not in noise or variance == 0:
             counts[margin], noise[margin] = each.noisy, variance
         elif noise[margin] > 0:

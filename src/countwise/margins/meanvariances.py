@@ -27,15 +27,20 @@ class MeanVariances:
     wanted: tuple[Margin, ...]
 
     @cached_property
-    def _gains(self) -> FloatArray:
+    def gains(self) -> FloatArray:
         """What each measured margin adds to the precision at each level of the spine (columns)."""
         gains = [self._placed(q, self.crossing.gains) for q in self.measured]
         return np.array(gains).reshape(len(self.measured), -1)
 
     @cached_property
-    def _spreads(self) -> FloatArray:
+    def spreads(self) -> FloatArray:
         """What each wanted margin takes of the mean variances at each level of the spine."""
         return np.array([self._placed(q, self._mean_diagonals) for q in self.wanted])
+
+    @property
+    def parts(self) -> int:
+        """Combinations of parts of the axes."""
+        return int(self.spreads.shape[-1])
 
     def _placed(self, margin: Margin, of_axes: Callable[[Sequence[int]], FloatArray]) -> FloatArray:
         level, levels = self.crossing.split(margin)
@@ -53,8 +58,8 @@ class MeanVariances:
 
     def _at_levels(self, precisions: FloatArray) -> FloatArray:
         """Precision of every combination of parts at each level: an array (batch, level, parts)."""
-        sums = precisions @ self._gains
-        return np.clip(sums, LEAST, MOST).reshape(len(sums), *self._spreads.shape[1:])
+        sums = precisions @ self.gains
+        return np.clip(sums, LEAST, MOST).reshape(len(sums), *self.spreads.shape[1:])
 
     def __call__(self, precisions: FloatArray) -> FloatArray:
         """Mean variances (columns) for each row of precisions."""
@@ -66,15 +71,15 @@ class MeanVariances:
             [n @ each / n.sum() for n, each in zip(self.crossing.tree.nodes, found, strict=True)]
         )
         means = means.reshape(levels, batch, parts)
-        return np.asarray(np.einsum("lbp,qlp->bq", means, self._spreads))
+        return np.asarray(np.einsum("lbp,qlp->bq", means, self.spreads))
 
     def slopes(self, precisions: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean variances, and their derivatives (rows) by each precision (columns)."""
         at_levels = self._at_levels(precisions[None])[0]
         means, slopes = _means_and_slopes(self.crossing.tree, at_levels)
-        by_levels = np.einsum("qlp,lph->qhp", self._spreads, slopes)
-        values = np.einsum("qlp,lp->q", self._spreads, means)
-        return values, by_levels.reshape(len(self.wanted), -1) @ self._gains.T
+        by_levels = np.einsum("qlp,lph->qhp", self.spreads, slopes)
+        values = np.einsum("qlp,lp->q", self.spreads, means)
+        return values, by_levels.reshape(len(self.wanted), -1) @ self.gains.T
 
 
 def _means_and_slopes(tree: Condensed, precisions: FloatArray) -> tuple[FloatArray, FloatArray]:

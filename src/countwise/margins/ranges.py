@@ -23,7 +23,7 @@ from countwise.sumproduct.normal_approximation import Normal
 from countwise.sumproduct.prior_free_laws import normal_ranges
 from countwise.tables.workload import Margin, Workload
 
-PROBABILITY = 0.95
+PROBABILITY = 0.95  # as beside every released count
 UNKNOWN = 1e30  # variance of what nothing else says
 NOTHING = 1e-9  # of a precision: what rounding may leave where there is none
 FINE = 10_000  # steps of a standard deviation that are told apart
@@ -51,9 +51,9 @@ def margin_ranges(
             f"the noisy counts do not determine table {workload.name(margin)}. "
             "To fix, ask for a table that they add up to."
         )
-    own = [each for each in measurements if each.margin == margin and each.law.variance > 0.0]
+    own = [each for each in measurements if each.margin == margin and not each.certain]
     if own:
-        first = min(own, key=lambda each: each.law.variance)
+        first = min(own, key=lambda each: each.variance)
         bounds = np.zeros(means.size, np.int64), np.full(means.size, BOUNDLESS)
         rest = _without(means, variances, first)
         low, high = normal_ranges(
@@ -90,7 +90,7 @@ def fitted(workload: Workload, measurements: Sequence[Measurement]) -> Estimates
 
 def _without(means: FloatArray, variances: FloatArray, own: Measurement) -> Normal:
     """What all but a margin's own noisy counts say: their precision and share taken out again."""
-    variance, noisy = own.law.variance, own.noisy.reshape(-1).astype(np.float64)
+    variance, noisy = own.variance, own.noisy.reshape(-1).astype(np.float64)
     safe = np.maximum(variances, NOTHING * variance)
     precisions = 1.0 / safe - 1.0 / variance
     alone = precisions <= NOTHING / variance

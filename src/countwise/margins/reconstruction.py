@@ -71,7 +71,7 @@ class Reconstruction:
     def own(self) -> Measurement | None:
         """The noisy counts of the cells themselves, the most accurate if there are several."""
         found = [each for each in self.measurements if each.margin == self.workload.finest]
-        return min(found, key=lambda each: each.law.variance, default=None)
+        return min(found, key=lambda each: each.variance, default=None)
 
     def learned_shapes(self, rng: np.random.Generator) -> FloatArray | None:
         """How cells scatter about the raked table; None where none of them was counted."""

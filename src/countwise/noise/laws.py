@@ -317,8 +317,3 @@ class Laplace:
     def variance(self) -> float:
         """2·scale²."""
         return 2 * float(self.scale) ** 2
-
-
-LAWS: dict[str, type[IntegerLaw]] = {
-    law.name: law for law in (Geometric, RoundedLaplace, DiscreteGaussian, Exact)
-}

@@ -7,7 +7,15 @@ import numpy as np
 
 from countwise.arrays import IntArray
 from countwise.errors import PlanError
-from countwise.noise.laws import Exact, IntegerLaw
+from countwise.noise.laws import (
+    DiscreteGaussian,
+    Exact,
+    Geometric,
+    IntegerLaw,
+    RoundedLaplace,
+)
+
+KNOWN = (Exact, Geometric, RoundedLaplace, DiscreteGaussian)
 
 
 def sample(law: IntegerLaw, size: int) -> IntArray:
@@ -17,12 +25,13 @@ def sample(law: IntegerLaw, size: int) -> IntArray:
     """
     if isinstance(law, Exact):
         return np.zeros(size, dtype=np.int64)
+    refuse_missing(law)
     dp = _opendp()
     scale = nextafter(float(law.scale), inf)
     whole = dp.vector_domain(dp.atom_domain(T=int))
-    if law.name == "geometric":
+    if isinstance(law, Geometric):
         draws = dp.m.make_laplace(whole, dp.l1_distance(T=int), scale=scale)([0] * size)
-    elif law.name == "gaussian":
+    elif isinstance(law, DiscreteGaussian):
         draws = dp.m.make_gaussian(whole, dp.l2_distance(T=float), scale=scale)([0] * size)
     else:
         real = dp.vector_domain(dp.atom_domain(T=float, nan=False))
@@ -30,9 +39,13 @@ def sample(law: IntegerLaw, size: int) -> IntArray:
     return np.asarray(np.rint(np.array(draws)), dtype=np.int64)
 
 
-def refuse_missing() -> None:
-    """Refuse to go on without the library."""
+def refuse_missing(law: IntegerLaw) -> None:
+    """Refuse to go on without the library, or with noise that it does not have."""
     _opendp()
+    if type(law) not in KNOWN:
+        raise PlanError(
+            f"noise=opendp has no {law.name} noise. To fix, take noise=exact, which draws any law."
+        )
 
 
 def _opendp() -> Any:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from countwise.pages.page import render
 
 NARROW = 260  # pixels of a chart on the smallest phone
+MARGIN = 0.02
 LETTER, GAP = 7.5, 14.0  # pixels of a digit, and between two labels
 
 
@@ -28,6 +29,8 @@ def intervals(rows: Sequence[Interval], *, title: str, axis: str) -> Markup:
     """Dots with ranges, one row each on a common axis; a hollow dot marks a second value."""
     ends = [end for row in rows for end in (row.lower, row.upper, row.value, row.hollow or 0.0)]
     low, high = min(*ends, 0.0), max(*ends, 1.0)
+    room = MARGIN * (high - low)  # so that no bar and no dot is cut at the edge
+    low, high = low - (room if low < 0.0 else 0.0), high + room
 
     def x(value: float) -> float:
         return share(value, low, high)
@@ -44,7 +47,15 @@ def intervals(rows: Sequence[Interval], *, title: str, axis: str) -> Markup:
         for row in rows
     ]
     ticks = [tick(value, low, high) for value in fitting_ticks(low, high)]
-    return Markup(render("intervals.html", title=title, axis=axis, marks=marks, ticks=ticks))
+    zero = x(0.0) if low < 0.0 else None
+    return Markup(
+        render("intervals.html", title=title, axis=axis, marks=marks, ticks=ticks, zero=zero)
+    )
+
+
+def chart_height(rows: int) -> int:
+    """Pixels that an interval chart of so many rows takes, with its heading, on a phone too."""
+    return 130 + 48 * rows if rows < 6 else 150 + 30 * rows
 
 
 def said(value: float) -> str:

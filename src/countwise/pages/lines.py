@@ -9,19 +9,23 @@ from markupsafe import Markup
 from countwise.pages.charts import fitting_ticks, tick_text
 from countwise.pages.page import render
 
-HEIGHT, TOP, BASE = 410, 28, 366
-STYLES = 5
+HEIGHT, TOP, BASE = 410, 28, 366  # pixels: labels above and below stand in the rest
+STYLES = 5  # of lines in the style sheet, told apart without colour too
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A curve through points; `lower` and `upper`, if given, are the band around it."""
+    """A curve through points; `lower` and `upper`, if given, are the band around it.
+
+    By its `key` a script on the page finds it.
+    """
 
     label: str
     x: Sequence[float]
     y: Sequence[float]
     lower: Sequence[float] = ()
     upper: Sequence[float] = ()
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,12 @@ def lines(
     y_axis: str,
     log_x: bool = False,
     log_y: bool = False,
+    marker: str = "",
 ) -> Markup:
-    """Curves with a legend, told apart by colour and by dashes."""
+    """Curves with a legend, told apart by colour and by dashes.
+
+    A `marker` is an upright line of this name, which a script on the page shows and moves.
+    """
     xs = [value for curve in curves for value in curve.x]
     ys = [v for c in curves for v in (*c.y, *c.lower, *c.upper) if v > 0 or not log_y]
     across = Axis(*_apart(min(xs), max(xs)), 0, 100, log_x)
@@ -77,6 +85,7 @@ def lines(
         curves=[_drawn(curve, i, across, upwards) for i, curve in enumerate(curves)],
         x_ticks=[{"at": across.place(t), "text": tick_text(t)} for t in across.ticks()],
         y_ticks=[{"at": TOP + upwards.place(t), "text": tick_text(t)} for t in upwards.ticks()],
+        marker=marker,
         height=HEIGHT,
         top=TOP,
         base=BASE,
@@ -97,6 +106,7 @@ def _drawn(curve: Line, number: int, across: Axis, upwards: Axis) -> dict[str, s
     band = [*path(curve.lower), *reversed(path(curve.upper))] if curve.lower else []
     return {
         "label": curve.label,
+        "key": curve.key,
         "style": number % STYLES,
         "path": " ".join(path(curve.y)),
         "band": " ".join(band),

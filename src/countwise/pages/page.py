@@ -6,6 +6,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from countwise.pages.imprint import Imprint
+
 POWER = re.compile(r"e\^([\d./]*\d|ε)")
 
 
@@ -29,5 +31,5 @@ def powers(text: str) -> Markup:
 
 
 def render(template: str, **values: object) -> str:
-    """The page as text, complete in itself."""
-    return environment().get_template(template).render(**values)
+    """The page as text, complete in itself; `imprint` says who publishes it."""
+    return environment().get_template(template).render(**{"imprint": Imprint()} | values)

@@ -10,39 +10,19 @@ from countwise.errors import PlanError
 from countwise.noise.numbers import LARGEST, SMALLEST
 from countwise.release.plan import Plan, from_dict
 from countwise.release.wanted import free_margins, table_design, targets_of
-from countwise.tables.confidential import Confidential
 from countwise.tables.workload import Workload
 
 UNITS = ("epsilon", "rho")
 MECHANISMS = ("auto", "geometric", "gaussian")
 """Those whose variances are the closed forms that the least loss is found with."""
 ANY_LOSS = "1"  # the least loss and its shares do not depend on it
-TREES_HAVE_NONE = (
-    "targets are for tables of variables that cross. To fix, name those with --across; on one tree "
-    "of levels, compare what countwise plan says of several losses."
-)
 HOW = "such as --tables 'county*sex: ±20' on the command line, or within = 20 in a plan file"
 
 
 def without_loss(words: Mapping[str, Any], unit: str) -> Plan:
     """The plan of a file's words without a loss, which is still to be found in this unit."""
-    _refuse_loss(words, unit)
+    refuse_loss(words, unit)
     return from_dict({**words, unit: ANY_LOSS})
-
-
-def plan_for_targets(
-    cells: Workload | Confidential[Workload], *, unit: str = "rho", **words: Any
-) -> Plan:
-    """The plan with the least loss, in `rho` or `epsilon`, that meets the targets of `tables`.
-
-    A target is the half-width of 95% of a table's counts after least squares: `tables="county*sex:
-    ±20, tract"`, or `within` in a list of wishes. The other words are those of `Plan`. `cells` are
-    a table of variables that cross, of which only the public categories are used. Tables without
-    a target are published too, and may have any error.
-    """
-    _refuse_loss(words, unit)
-    space = cells.space if isinstance(cells, Confidential) else cells
-    return least_plan(Plan(**{**words, unit: ANY_LOSS}), space)
 
 
 def least_plan(asked: Plan, cells: Workload) -> Plan:
@@ -50,8 +30,6 @@ def least_plan(asked: Plan, cells: Workload) -> Plan:
 
     The loss that was asked for is not looked at.
     """
-    if not asked.across:
-        raise PlanError(TREES_HAVE_NONE)
     one_of(asked.mechanism, MECHANISMS, what="mechanism, of a plan for targets,", error=PlanError)
     within, workload = targets_of(asked), asked.workload(cells)
     if not within:
@@ -80,7 +58,7 @@ def with_loss(plan: Plan, loss: Fraction) -> Plan:
     return replace(plan, epsilon=loss)
 
 
-def _refuse_loss(words: Mapping[str, Any], unit: str) -> None:
+def refuse_loss(words: Mapping[str, Any], unit: str) -> None:
     """Either the loss is given, or it is what is looked for."""
     one_of(unit, UNITS, what="unit", error=PlanError)
     for each in UNITS:

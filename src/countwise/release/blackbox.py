@@ -16,8 +16,9 @@ import numpy as np
 from scipy.special import betaincinv
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.noise.count_noise import Unit
 from countwise.progress import Tell, silent
-from countwise.release.budget import Budget, Unit
+from countwise.release.budget import Budget
 from countwise.release.measure import measure
 from countwise.release.neighbours import Pair
 from countwise.release.plan import Plan

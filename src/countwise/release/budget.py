@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import asinh
-from typing import Literal
 
 from countwise.arrays import BoolArray
+from countwise.noise.count_noise import Unit
 from countwise.noise.laws import IntegerLaw
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at, epsilon_of_levels, rounded_up
 from countwise.tables.invariants import Invariants
 
-MICRO = 1_000_000
+MICRO = 1_000_000  # shares are whole millionths: short in a plan file, and exact
 
-Unit = Literal["epsilon", "rho"]
 SYMBOLS: dict[Unit, str] = {"epsilon": "ε", "rho": "ρ"}
 
 

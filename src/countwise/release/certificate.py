@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from countwise.adjust.adjustments import ADJUSTMENTS
+from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.laws import Exact
-from countwise.noise.numbers import written
+from countwise.pages.imprint import Imprint
 from countwise.pages.page import render
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
@@ -13,7 +15,8 @@ from countwise.release.promise import make_promise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
 
-MOST_NAMED = 12
+MOST_NAMED = 12  # exact counts on the page; of more their number is said
+EXAMPLE = 40  # people of the worked line, unless the noise is wider
 TIES = {
     "random": "Where the adjustment had to break ties, it did so by a random order that is "
     "published there too and does not depend on the data.",
@@ -43,6 +46,19 @@ def exact_nodes(budget: Budget, hierarchy: Hierarchy) -> list[dict[str, object]]
     ]
 
 
+def worked_line(budget: Budget, noise: Sequence[str]) -> str:
+    """What noise does to one count of the finest level that has some; nothing where none has."""
+    for each, within in reversed(list(zip(budget.levels, noise, strict=True))):
+        if each.law.scale:
+            reach = int("".join(filter(str.isdigit, within)))
+            true = max(EXAMPLE, 10 ** len(str(2 * reach)))
+            return (
+                f"For example, where {true:,} people are in a count of {each.level}, the noisy "
+                f"count is from {true - reach:,} to {true + reach:,} in 95 of 100 releases."
+            )
+    return ""
+
+
 def certificate(
     plan: Plan,
     budget: Budget,
@@ -52,6 +68,7 @@ def certificate(
     moved: Sequence[float | None],
     exact: Sequence[dict[str, object]] = (),
     tables: Sequence[tuple[str, ...]] = (),
+    imprint: Imprint = Imprint(),  # noqa: B008
     **about: str,
 ) -> str:
     """The page, from published values only.
@@ -63,12 +80,13 @@ def certificate(
     there are none), the software version and the format.
     """
     promise = make_promise(plan.neighbours, budget)
+    way = ADJUSTMENTS[about["method"]].words
     levels = [
         (
             each.level,
             f"{each.nodes:,}",
-            written(each.loss),
-            written(each.law.scale) if each.law.scale else "none",
+            f"{float(each.loss):.4g}",
+            f"{float(each.law.scale):.3g}" if each.law.scale else "none",
             within,
             "not published" if mean is None else f"{mean:,.2f}",
         )
@@ -80,7 +98,9 @@ def certificate(
         symbol=budget.symbol,
         losses=promise.facts(),
         nodes=size,
-        mechanism=plan.mechanism,
+        mechanism=MECHANISMS[plan.mechanism].words,
+        way=way,
+        worked=worked_line(budget, noise),
         promise=promise.paragraphs(),
         sum_in_words=budget.sum_in_words(),
         warning=budget.warning(),
@@ -90,6 +110,7 @@ def certificate(
         ),
         exact_nodes=exact,
         tables=tables,
+        imprint=imprint,
         rows=plan.rows,
         bounded=bool(plan.person),
         ties=TIES[plan.ties] if about["method"] == "mode" else "",

@@ -6,6 +6,7 @@ adjustment will need is asked before.
 
 import os
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import PlanError
 from countwise.noise import joint, opendp_backend, sampling
 from countwise.release.budget import Budget
@@ -17,7 +18,6 @@ BYTES_A_NODE = 100
 LEARNING_BYTES_A_NODE = 300
 """Memory at its peak: 32 to 80 bytes a count, and 262 where a prior is fitted, as measured on
 200,000 cells. The default `auto` learns from five million cells at most."""
-LEARNING = ("bayes",)
 BYTES_A_CELL, BYTES_A_COUNT = 200, 80
 """Memory of tables that cross, at its peak: measured on 100,000 and 400,000 cells, 22 tables."""
 
@@ -30,7 +30,8 @@ def refuse_infeasible(plan: Plan, space: Hierarchy | Workload) -> None:
         refuse_too_many(plan.workload(space))
         return
     hierarchy = space
-    needed = hierarchy.nodes * (LEARNING_BYTES_A_NODE if plan.adjust in LEARNING else BYTES_A_NODE)
+    learns = ADJUSTMENTS[plan.adjust].learns
+    needed = hierarchy.nodes * (LEARNING_BYTES_A_NODE if learns else BYTES_A_NODE)
     if needed > memory():
         raise PlanError(
             f"adjust {plan.adjust} takes about {needed / 1e9:,.3g} GB for {hierarchy.nodes:,} "
@@ -54,7 +55,8 @@ def refuse_too_many(workload: Workload) -> None:
 def refuse_undrawable(plan: Plan, budget: Budget) -> None:
     """Refuse noise that its backend does not have."""
     if plan.noise == "opendp":
-        opendp_backend.refuse_missing()
+        for law in budget.laws:
+            opendp_backend.refuse_missing(law)
         return
     for law in budget.laws:
         sampling.refuse_too_wide(law)

@@ -1,58 +1,45 @@
 """The plan of a release: everything decided before a count is read."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import tomli_w
 
-from countwise.adjust.auto import Auto
-from countwise.adjust.bayes import EmpiricalBayes
-from countwise.adjust.draw import MultinomialDraw
-from countwise.adjust.histogram import ESTIMATORS, RELEASABLE, SIGNED, FromCells
-from countwise.adjust.mode import Mode, Total
+from countwise.adjust.adjustments import ADJUSTMENTS, Choices
+from countwise.adjust.histogram import SIGNED
+from countwise.adjust.mode import Total
 from countwise.adjust.protocol import Adjustment
-from countwise.adjust.tree_least_squares import LeastSquares
-from countwise.choices import one_of
-from countwise.errors import CountwiseError, PlanError
-from countwise.noise.joint import QUICK_DRAWS, expected_draws
-from countwise.noise.laws import DiscreteGaussian, Exact, Geometric, IntegerLaw, RoundedLaplace
+from countwise.choices import one_of, only_keys
+from countwise.errors import PlanError
+from countwise.noise.count_noise import MECHANISMS, Unit
 from countwise.noise.numbers import Number, exact, written
 from countwise.noise.sensitivity import (
     NEIGHBOURS,
     Neighbours,
-    level_moves,
     level_sensitivity,
     squared_level_sensitivity,
 )
-from countwise.noise.zcdp import gaussian_scale
+from countwise.pages.notebook import frame_html
 from countwise.release.budget import (
     Budget,
-    LevelBudget,
-    Unit,
-    split_by_weights,
-    split_evenly,
-    split_for_equal_relative_error,
 )
-from countwise.release.split import best_shares
+from countwise.release.noise_budget import OPEN, make_budget, settle
 from countwise.release.wanted import (
     Wanted,
-    best_table_shares,
     chosen_workload,
     crossed_facts,
     crossed_fields,
     declared_variables,
-    known_counts,
-    measured_margins,
     read_wanted,
     refuse_trees_only,
-    refuse_undetermined,
 )
 from countwise.tables.crossed_cells import variables_of
-from countwise.tables.hierarchy import ROOT, Hierarchy, Shaped, listed
+from countwise.tables.hierarchy import Hierarchy, Shaped, listed
 from countwise.tables.invariants import Invariants, find_invariants
 from countwise.tables.notation import Names, read_variables
 from countwise.tables.pattern import Pattern, read_patterns
@@ -60,20 +47,10 @@ from countwise.tables.tabulate import OUTSIDE
 from countwise.tables.workload import Workload
 from countwise.toml_files import read_toml
 
-MECHANISMS: dict[str, type[IntegerLaw]] = {
-    "geometric": Geometric,
-    "laplace": RoundedLaplace,
-    "joint": Geometric,
-    "gaussian": DiscreteGaussian,
-}
 BACKENDS = ("exact", "opendp")
-ADJUSTMENTS = ("mode", "least-squares", "bayes", "auto", "draw-1", "draw-2", *RELEASABLE)
 TOTALS = ("independent", "summed")
 TIES = ("random", "last")
 SPLITS = ("auto", "even", "relative")
-FITTED = ("auto", "bayes", "least-squares")
-"""Adjustments that weigh the noisy counts of all levels, so that a split can count on it."""
-OPEN = "auto"
 Patterns = tuple[Pattern, ...]
 DEFAULTS: dict[str, Any] = {
     "split": OPEN,
@@ -91,10 +68,12 @@ DEFAULTS: dict[str, Any] = {
     "zeros": (),
 }
 PATTERNS = ("exact", "zeros")
+IMPRINT = ("title", "producer", "contact")
+"""What a plan may say of the publication, for its pages."""
 CROSSED = ("variables", "tables")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """How to release: what each level may cost, the noise, and the adjustment.
 
@@ -109,7 +88,8 @@ class Plan:
     table.
     Variables `across` (`age: band > year, sex`, or levels by name) cross that of the levels `by`.
     What is then published are the `tables`: notation such as `county*age*sex, tract:race`, or a
-    list of such wishes, each of which may have a weight; losses are by table. Nodes picked by
+    list of such wishes, each of which may have a weight; losses are by table. `title`, `producer`
+    and `contact` stand on every page. Nodes picked by
     `exact` are public and released as they are, and those picked by `zeros` can
     only be zero: patterns such as `county` or `county=Wake,race=Asian`, or a file of nodes.
 
@@ -136,6 +116,9 @@ class Plan:
     by: tuple[str, ...] = ()
     across: str | Mapping[str, Sequence[str]] = ""
     tables: str | Sequence[Any] = ()
+    title: str = ""
+    producer: str = ""
+    contact: str = ""
 
     def __post_init__(self) -> None:
         for unit in ("epsilon", "rho"):
@@ -148,7 +131,7 @@ class Plan:
         _choice(self.mechanism, (OPEN, *MECHANISMS), what="mechanism")
         self._check_unit()
         _choice(self.noise, BACKENDS, what="noise")
-        if self.mechanism == "joint" and self.noise != "exact":
+        if self.joint and self.noise != "exact":
             raise PlanError("mechanism joint draws its own exact noise: noise=exact.")
         if self.adjust == SIGNED:
             raise PlanError(
@@ -173,6 +156,9 @@ class Plan:
             _set(self, kind, read_patterns(getattr(self, kind), by=self.by))
         _set(self, "across", read_variables(self.across) if self.across else {})
         _set(self, "tables", read_wanted(self.tables))
+        for word in IMPRINT:
+            if not isinstance(getattr(self, word), str):
+                raise PlanError(f"{word} must be a text, got {getattr(self, word)!r}.")
         self._check_crossed()
 
     def _check_crossed(self) -> None:
@@ -187,6 +173,24 @@ class Plan:
         refuse_trees_only(self)
         for field, each in crossed_fields(self):
             _set(self, field, each)
+
+    def __repr__(self) -> str:
+        return f"Plan({', '.join(f'{name}={value!r}' for name, value in self._stated().items())})"
+
+    def _repr_html_(self) -> str:
+        """What the plan states, a line each; the rest is as usual."""
+        words = [(name, str(value)) for name, value in self._stated().items()]
+        frame = pl.DataFrame(words, schema=["plan", "value"], orient="row")
+        return frame_html(frame, about="Plan; what is not named is as usual.")
+
+    def _stated(self) -> dict[str, Any]:
+        """What is not as usual, as plain data."""
+        usual = {name: value for name, value in DEFAULTS.items() if name not in PATTERNS}
+        return {
+            name: value
+            for name, value in self.to_dict().items()
+            if value not in ("", [], {}) and (name not in usual or value != usual[name])
+        }
 
     @property
     def variables(self) -> Names:
@@ -210,7 +214,7 @@ class Plan:
     def _check_unit(self) -> None:
         if (self.epsilon is None) == (self.rho is None):
             raise PlanError("a plan has either epsilon, or rho for Gaussian noise.")
-        if self.mechanism != OPEN and (self.mechanism == "gaussian") != (self.rho is not None):
+        if self.mechanism != OPEN and MECHANISMS[self.mechanism].unit != self.unit:
             raise PlanError(
                 "Gaussian noise has no finite epsilon: mechanism gaussian takes its loss as rho "
                 "(--rho 0.5), and the other mechanisms take theirs as epsilon (--epsilon 1)."
@@ -221,107 +225,23 @@ class Plan:
         """What losses are counted in: ε, or ρ for Gaussian noise."""
         return "epsilon" if self.rho is None else "rho"
 
+    @property
+    def joint(self) -> bool:
+        """Whether its noise is drawn for a whole tree at once."""
+        return self.mechanism != OPEN and MECHANISMS[self.mechanism].joint
+
     def settled(self, shape: Shaped) -> "Plan":
         """The plan with what it leaves open chosen from the shape of the table alone."""
-        plan, shape = self, self._shape(shape)
-        if plan.mechanism == OPEN:
-            plan = replace(plan, mechanism=self._mechanism(shape))
-        if plan.split == OPEN:
-            divided = not isinstance(plan.epsilon or plan.rho, Mapping)
-            best = divided and plan.adjust in FITTED
-            plan = replace(plan, split=plan._best_split(shape) if best else "even")
-        if self.mechanism == OPEN and plan.mechanism == "joint":
-            drawn = expected_draws([n for _, n in shape.describe()], plan.budget(shape).laws)
-            if drawn > QUICK_DRAWS:
-                return replace(plan, mechanism="geometric")
-        return plan
+        return settle(self, shape)
 
-    def _mechanism(self, shape: Shaped) -> str:
-        """The mechanism that suits best, were it drawn quickly enough."""
-        if self.rho is not None:
-            return "gaussian"
-        whole = isinstance(shape, Hierarchy) and self.noise == "exact" and self.adjust in FITTED
-        return "joint" if whole else "geometric"
+    def budget(self, shape: Shaped) -> Budget:
+        """The loss and the noise of every level of a hierarchy, or of every measured table."""
+        return make_budget(self, shape)
 
     def reach(self, nodes: int) -> int:
         """How far a person moves so many counts, in the measure of the mechanism's scale."""
         how = level_sensitivity if self.rho is None else squared_level_sensitivity
         return how(cast(Neighbours, self.neighbours), rows=self.rows, nodes=nodes)
-
-    def _best_split(self, shape: Shaped) -> dict[str, Fraction] | str:
-        """Weights of the levels that minimise the geometric mean of their variances."""
-        if isinstance(shape, Workload):
-            return best_table_shares(self, shape)
-        nodes = dict(shape.describe())
-        reach = {name: self.reach(n) for name, n in nodes.items()}
-        for name, known in self._exact_nodes(shape, nodes).items():
-            reach[name] *= known < nodes[name]
-        if len([name for name, far in reach.items() if far]) < 2:
-            return "even"
-        shares = best_shares(
-            tuple(nodes.values()),
-            tuple(reach.values()),
-            loss=float(cast(Fraction, self.epsilon or self.rho)),
-            mechanism=self.mechanism,
-        )
-        return {name: share for name, share in zip(nodes, shares, strict=True) if share}
-
-    def _shape(self, shape: Shaped) -> Shaped:
-        """What losses are divided over: the levels of the tree, or the tables of the plan."""
-        if isinstance(shape, Workload):
-            return self.workload(shape)
-        if self.by and self.columns != shape.by:
-            raise PlanError(
-                f"the plan is for the levels {', '.join(self.columns)}, the table has "
-                f"{', '.join(shape.by)}."
-            )
-        return shape
-
-    def _sizes(self, shape: Shaped) -> dict[str, int]:
-        """The counts of every level or table that is measured."""
-        if not isinstance(shape, Workload):
-            return dict(shape.describe())
-        return {shape.name(each): shape.size(each) for each in measured_margins(self, shape)}
-
-    def budget(self, hierarchy: Shaped) -> Budget:
-        """The loss and the noise of every level of a hierarchy, or of every measured table."""
-        if OPEN in (self.mechanism, self.split):
-            return self.settled(hierarchy).budget(hierarchy)
-        hierarchy = self._shape(hierarchy)
-        if self.pool:
-            _choice(self.pool, hierarchy.by, what="pool")
-        nodes = self._sizes(hierarchy)
-        neighbours = cast(Neighbours, self.neighbours)
-        reach = {n: level_sensitivity(neighbours, rows=self.rows, nodes=n) for n in nodes.values()}
-        known = self._known(hierarchy)
-        exact = _exact_nodes(known, nodes)
-        losses = self._losses(
-            nodes, {level: 0 if exact[level] == n else reach[n] for level, n in nodes.items()}
-        )
-        levels = tuple(
-            LevelBudget(
-                level=level,
-                nodes=n,
-                moves=level_moves(neighbours, rows=self.rows, nodes=n),
-                loss=losses[level],
-                law=self._law(losses[level], nodes=n, free=exact[level] == n or not reach[n]),
-                exact=exact[level],
-            )
-            for level, n in nodes.items()
-        )
-        if isinstance(hierarchy, Workload):
-            refuse_undetermined(hierarchy, nodes)
-        joint = self.mechanism == "joint"
-        return Budget(levels=levels, unit=self.unit, joint=joint, invariants=known)
-
-    def _exact_nodes(self, shape: Shaped, nodes: Mapping[str, int]) -> dict[str, int]:
-        return _exact_nodes(self._known(shape), nodes)
-
-    def _known(self, shape: Shaped) -> Invariants | None:
-        """What is released without noise, of shapes that are there as a whole."""
-        if isinstance(shape, Workload):
-            return known_counts(self, shape, measured_margins(self, shape))
-        return self.invariants(shape) if isinstance(shape, Hierarchy) else None
 
     def invariants(self, hierarchy: Hierarchy) -> Invariants | None:
         """The nodes of a hierarchy that are released without noise, if any."""
@@ -334,60 +254,11 @@ class Plan:
             )
         return known
 
-    def _law(self, loss: Fraction, *, nodes: int, free: bool) -> IntegerLaw:
-        """The noise that a level's loss buys; none only where no person moves what is not exact."""
-        if free:
-            return Exact()
-        if loss <= 0:
-            raise CountwiseError("counts that a person moves were given no loss, so no noise.")
-        kind, neighbours = MECHANISMS[self.mechanism], cast(Neighbours, self.neighbours)
-        if self.unit == "rho":
-            reach = squared_level_sensitivity(neighbours, rows=self.rows, nodes=nodes)
-            return kind(scale=gaussian_scale(loss, squared_sensitivity=reach))
-        return kind(scale=level_sensitivity(neighbours, rows=self.rows, nodes=nodes) / loss)
-
-    def _losses(self, nodes: dict[str, int], reach: dict[str, int]) -> dict[str, Fraction]:
-        """The loss of each level; levels that no person can move cost nothing."""
-        spending = [level for level in nodes if reach[level]]
-        free = {level: Fraction(0) for level in nodes if not reach[level]}
-        if not spending:
-            return free
-        loss = self.epsilon if self.rho is None else self.rho
-        if isinstance(loss, Mapping):
-            given = cast(Mapping[str, Fraction], loss)
-            _check_levels(given, spending, free, what=self.unit)
-            return free | {level: given[level] for level in spending}
-        whole = cast(Fraction, loss)
-        if isinstance(self.split, Mapping):
-            weights = cast(Mapping[str, Fraction], self.split)
-            _check_levels(weights, spending, free, what="weight")
-            shares = split_by_weights(spending, weights)
-        elif self.split == "even":
-            shares = split_evenly(spending)
-        elif self.unit == "rho":
-            squares = {level: Fraction(nodes[level] * reach[level]) ** 2 for level in spending}
-            shares = split_by_weights(spending, squares)
-        else:
-            shares = split_for_equal_relative_error(
-                whole, {level: nodes[level] for level in spending}, reach
-            )
-        return free | {level: whole * share for level, share in shares.items()}
-
     def adjustment(self, *, tie_key: int | None, rng: np.random.Generator) -> Adjustment:
         """The method that makes the counts add up, with its random choices given."""
         total = cast(Total, self.total)
-        if self.adjust == "mode":
-            return Mode(tie_key=tie_key, total=total)
-        if self.adjust == "least-squares":
-            return LeastSquares(tie_key=tie_key)
-        if self.adjust == "bayes":
-            return EmpiricalBayes(tie_key=tie_key, pool=self.pool)
-        if self.adjust == "auto":
-            return Auto(tie_key=tie_key, pool=self.pool)
-        if self.adjust in ESTIMATORS:
-            return FromCells(estimator=ESTIMATORS[self.adjust])
-        algorithm: Literal[1, 2] = 1 if self.adjust == "draw-1" else 2
-        return MultinomialDraw(rng=rng, algorithm=algorithm, total=total)
+        choices = Choices(tie_key=tie_key, rng=rng, total=total, pool=self.pool)
+        return ADJUSTMENTS[self.adjust].make(choices)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as plain data, numbers as exact text."""
@@ -398,6 +269,7 @@ class Plan:
             **{name: getattr(self, name) for name in DEFAULTS if name not in ("split", *PATTERNS)},
             **{name: [each.to_dict() for each in getattr(self, name)] for name in PATTERNS},
             **crossed_facts(self),
+            **{name: text for name in IMPRINT if (text := getattr(self, name))},
         }
 
     def to_toml(self) -> str:
@@ -405,17 +277,10 @@ class Plan:
         return tomli_w.dumps(self.to_dict())
 
 
-def _exact_nodes(known: Invariants | None, nodes: Mapping[str, int]) -> dict[str, int]:
-    """How many nodes of each level are exact."""
-    if known is None:
-        return dict.fromkeys(nodes, 0)
-    return {name: int(exact.sum()) for name, exact in zip(nodes, known.exact, strict=True)}
-
-
 def from_dict(data: Mapping[str, Any], *, where: str = "plan") -> Plan:
     """A plan from plain data; every unknown word is refused."""
-    for key in data:
-        _choice(key, ("epsilon", "rho", "by", *DEFAULTS, *CROSSED), what=f"{where}: a key")
+    known = ("epsilon", "rho", "by", *DEFAULTS, *CROSSED, *IMPRINT)
+    only_keys(data, known, where=where, error=PlanError)
     if "epsilon" not in data and "rho" not in data:
         raise PlanError(f'{where}: no epsilon. To fix, add a line such as epsilon = "1".')
     across = declared_variables(data.get("variables", {}), where=where)
@@ -449,22 +314,3 @@ def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(each) for name, each in value.items()}
     return written(value) if isinstance(value, Fraction) else value
-
-
-def _check_levels(
-    given: Mapping[str, Fraction], spending: list[str], free: Mapping[str, Fraction], *, what: str
-) -> None:
-    for level in given:
-        if level in free:
-            raise PlanError(
-                f"level {level!r} takes no {what}: it is released exactly, because it is declared "
-                "so or because no replacement of a person can change it. To fix, leave it out."
-            )
-        _choice(level, spending, what=f"a level with {what}")
-    for level in spending:
-        if level not in given:
-            root = f" (the grand total is the level {ROOT!r})" if level == ROOT else ""
-            raise PlanError(
-                f"level {level!r} has no {what}{root}. To fix, give one for each of "
-                f"{', '.join(spending)}."
-            )

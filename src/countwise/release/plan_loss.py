@@ -8,9 +8,10 @@ from itertools import combinations
 from typing import Any, cast
 
 from countwise.ledger.prices import Loss, Relation
-from countwise.release.plan import OPEN, Plan
+from countwise.release.noise_budget import OPEN
+from countwise.release.plan import Plan
 
-MOST_NAMES = 20
+MOST_NAMES = 20  # of exact counts in a ledger entry, which stays short
 SETTLED = ("mechanism", "split")
 
 

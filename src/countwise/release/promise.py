@@ -12,9 +12,10 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
+from countwise.noise.count_noise import Unit
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, rounded_up
-from countwise.release.budget import Budget, Unit
+from countwise.release.budget import Budget
 
 WHO = {
     "add-remove": "Whether or not any one person is in the records",
@@ -30,7 +31,7 @@ ZEROS = (
     "Cells that can only be zero are published as zeros. A table with someone in one is refused, "
     "and no promise covers that it was."
 )
-LARGEST_FACTOR = 20
+LARGEST_FACTOR = 20  # ε beyond which e^ε is not written out: half a billion times says nothing more
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,35 +5,21 @@ minimise the geometric mean over levels of the mean variance, so that no level i
 level's error may double where another's halves.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import sinh
 
 import numpy as np
 from scipy.optimize import minimize
 
 from countwise.arrays import FloatArray
+from countwise.noise.count_noise import MECHANISMS
 
 LEAST_SHARE = 0.02  # every level keeps a noisy count of its own that is of some use
 GRAIN = 1000  # shares are whole numbers of thousandths
 
 NOTHING = 1e-300  # stands for a variance of zero
-FAR = 300.0  # beyond, sinh has no number, and the noise is zero
-
-
-def geometric_variance(scale: float) -> float:
-    """2α/(1-α)² with α = exp(-1/scale)."""
-    return 0.5 / sinh(min(0.5 / scale, FAR)) ** 2
-
-
-VARIANCES: dict[str, Callable[[float], float]] = {  # of the noise of each mechanism at a scale
-    "geometric": geometric_variance,
-    "joint": geometric_variance,
-    "laplace": lambda scale: 2 * scale**2 + 1 / 12,
-    "gaussian": lambda scale: scale**2,
-}
 
 
 def fitted_variances(sizes: Sequence[int], noise: Sequence[float]) -> FloatArray:
@@ -63,7 +49,7 @@ def best_shares(
     joint noise the least-squares variances of independent noise stand for those of the noise:
     were both normal, they would be the same.
     """
-    spending = np.flatnonzero(reach)
+    spending, drawn = np.flatnonzero(reach), MECHANISMS[mechanism]
     spread = 1 - LEAST_SHARE * len(spending)
 
     def shares_of(logs: FloatArray) -> FloatArray:
@@ -73,7 +59,7 @@ def best_shares(
     def objective(logs: FloatArray) -> float:
         noise = np.zeros(len(sizes))
         for level, share in zip(spending, shares_of(logs), strict=True):
-            noise[level] = VARIANCES[mechanism](_scale(reach[level], loss * share, mechanism))
+            noise[level] = drawn.variance(drawn.scale(reach[level], loss * share))
         fitted = np.maximum(fitted_variances(sizes, noise.tolist())[spending], NOTHING)
         return float(np.log(fitted).mean())
 
@@ -88,8 +74,3 @@ def best_shares(
     for level, share in zip(spending, shares_of(found.x), strict=True):
         shares[level] = Fraction(max(round(float(share) * GRAIN), 1), GRAIN)
     return tuple(shares)
-
-
-def _scale(reach: float, loss: float, mechanism: str) -> float:
-    """The noise scale that a loss buys; a Gaussian's from ρ and the squared reach."""
-    return (reach / (2 * loss)) ** 0.5 if mechanism == "gaussian" else reach / loss

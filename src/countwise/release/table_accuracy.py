@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, fsum, log
 
+from countwise.margins.measurement import noise_variance
 from countwise.margins.variances import variances
 from countwise.release.budget import Budget
 from countwise.tables.notation import margin_of
@@ -33,7 +34,7 @@ class TableAccuracy:
 def table_accuracy(workload: Workload, budget: Budget) -> list[TableAccuracy]:
     """The accuracy of every published table under the noise of a budget."""
     laws = {margin_of(each.level, workload.names): each.law for each in budget.levels}
-    fitted = variances(workload, {margin: law.variance for margin, law in laws.items()})
+    fitted = variances(workload, {margin: noise_variance(law) for margin, law in laws.items()})
     return [
         TableAccuracy(
             table=workload.name(margin),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, candidates, design, targets
@@ -24,11 +25,13 @@ from countwise.tables.workload import Margin, Workload
 if TYPE_CHECKING:
     from countwise.release.plan import Plan
 
-ADJUSTMENTS = ("auto", "least-squares")
+CROSSING = tuple(name for name, each in ADJUSTMENTS.items() if each.crosses)
+"""Adjustments of tables that cross."""
 TREES_ONLY = {"pool": "", "total": "independent"}
 Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
 TARGET = re.compile(r"(?P<by>.*?)\s*(?:±|:\s*(?:±|\+-|\+/-))(?P<within>.*)", re.DOTALL)
+CELLS = 1 / 6  # of all weight
 LEAST_TARGET = 1  # published counts are whole numbers
 
 
@@ -114,12 +117,12 @@ def declared_variables(data: Any, *, where: str) -> dict[str, tuple[str, ...]]:
 
 def refuse_trees_only(plan: "Plan") -> None:
     """Refuse what speaks of one tree of levels, in a plan of tables that cross."""
-    if plan.mechanism == "joint":
+    if plan.joint:
         raise PlanError(
             "joint noise adds up along one tree, and tables that cross have none. To fix, leave "
             "the mechanism out."
         )
-    one_of(plan.adjust, ADJUSTMENTS, what="adjust, of tables that cross,", error=PlanError)
+    one_of(plan.adjust, CROSSING, what="adjust, of tables that cross,", error=PlanError)
     for name, usual in TREES_ONLY.items():
         if getattr(plan, name) != usual:
             raise PlanError(
@@ -240,6 +243,8 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     found = wanted([each.by for each in plan.wishes], plan.variables)
     pairs = [(wish, margin) for wish, new in zip(wishes, found, strict=True) for margin in new]
     weights = {margin: float(wish.weight) for wish, margin in pairs}
+    if all(wish.weight == 1 for wish in wishes):
+        weights |= _weight_of_cells(workload)
     within = {margin: float(each) for margin, each in targets_of(plan).items()}
     free = free_margins(plan, workload)
     reach = {
@@ -251,6 +256,18 @@ def table_design(plan: "Plan", workload: Workload) -> Design:
     if within and any(reach[margin] for margin in within):
         return targets(workload, within, weights, unit=plan.unit, reach=reach)
     return design(workload, weights, unit=plan.unit, loss=loss, reach=reach)
+
+
+def _weight_of_cells(workload: Workload) -> dict[Margin, float]:
+    """What the cells weigh, where they are published, if no weight was stated.
+
+    All sums that are not published are made of cells, so they have a share of all weight however
+    many tables there are beside them.
+    """
+    others = len(workload.margins) - 1
+    if workload.finest not in workload.margins:
+        return {}
+    return {workload.finest: max(1.0, others * CELLS / (1 - CELLS))}
 
 
 def targets_of(plan: "Plan") -> dict[Margin, Fraction]:

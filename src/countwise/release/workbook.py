@@ -1,7 +1,7 @@
-"""A release as an Excel workbook: its certificate on the first sheet, its counts on the second."""
+"""A release as an Excel workbook: its certificate, its tables as people draw them, every count."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 import polars as pl
 
 from countwise.errors import InputError, ReleaseError
+from countwise.pages.drawn import DrawnTable
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
+from countwise.release.drawn_tables import drawn_tables
 from countwise.release.publication import Publication
 
 MOST_ROWS = 1_048_576
@@ -21,13 +23,15 @@ HEADINGS = {"h1", "h2"}
 LINES = {"h1", "h2", "p", "li", "footer"}
 CELLS = {"th", "td", "dt", "dd"}
 ROWS = {"tr", "div"}
+BLOCKS = ("Count", "Range from", "Range to")
 Line = tuple[bool, list[str]]
 
 
 def write_workbook(release: Release | CrossedRelease, path: Path) -> None:
     """Write the workbook; labels are written as text, whatever they begin with.
 
-    Of tables that cross, those that no other has as totals have a sheet each, rows by columns.
+    Each table that is no total of another has a sheet: its counts, and beside them in the same
+    rows and columns the lowest and the highest counts of their ranges.
     """
     try:
         import xlsxwriter
@@ -43,21 +47,18 @@ def write_workbook(release: Release | CrossedRelease, path: Path) -> None:
         )
     with xlsxwriter.Workbook(path, {"strings_to_formulas": False}) as book:
         _write_certificate(book, certificate_lines(release))
+        for i, table in enumerate(fitting(drawn_tables(release)), start=1):
+            title = re.sub(r"[\[\]:*?/\\']", " ", table.name)[: LONGEST - 4]
+            _write_drawn(book, f"{i} {title}", table)
         _write_table(book, "Counts", release.table())
-        for i, (name, wide) in enumerate(_drawn(release), start=1):
-            title = re.sub(r"[\[\]:*?/\\']", " ", name)[: LONGEST - 4]
-            _write_table(book, f"{i} {title}", wide)
 
 
-def _drawn(release: Release | CrossedRelease) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Tables as people draw them, where they fit a sheet."""
-    if not isinstance(release, CrossedRelease):
-        return
-    for margin in release.finest:
-        if release.workload.size(margin) > 1 and any(margin.levels):
-            wide = release.drawn(margin)
-            if wide.width <= MOST_COLUMNS:
-                yield release.workload.name(margin), wide
+def fitting(tables: Iterable[DrawnTable]) -> Iterator[DrawnTable]:
+    """The tables that a sheet can hold, with their ranges."""
+    for table in tables:
+        width = len(table.heads) + len(BLOCKS) * (1 + len(table.columns))
+        if width <= MOST_COLUMNS and len(table.labels) + 2 < MOST_ROWS:
+            yield table
 
 
 def certificate_lines(release: Publication) -> list[Line]:
@@ -80,6 +81,29 @@ def _write_certificate(book: Any, lines: Sequence[Line]) -> None:
             sheet.set_row(row, 15 * (1 + len(cells[0]) // 130))
         for column, cell in enumerate(cells):
             sheet.write_string(row, column, cell, form)
+
+
+def _write_drawn(book: Any, title: str, table: DrawnTable) -> None:
+    """Labels, then counts, lowest and highest counts side by side, each under its name."""
+    sheet = book.add_worksheet(title)
+    bold, number = book.add_format({"bold": True}), book.add_format({"num_format": "#,##0"})
+    for column, name in enumerate(table.heads):
+        sheet.write_string(1, column, name, bold)
+    for row, labels in enumerate(table.labels, start=2):
+        for column, label in enumerate(labels):
+            sheet.write_string(row, column, label)
+    first = len(table.heads)
+    for name, rows in zip(BLOCKS, (table.counts, table.low, table.high), strict=True):
+        sheet.write_string(0, first, name, bold)
+        for column, heading in enumerate(table.columns, start=first):
+            sheet.write_string(1, column, heading, bold)
+        for row, values in enumerate(rows, start=2):
+            for column, value in enumerate(values, start=first):
+                if value is not None:
+                    sheet.write_number(row, column, value, number)
+        first += len(table.columns) + 1
+    sheet.set_column(0, max(len(table.heads) - 1, 0), 18)
+    sheet.freeze_panes(2, len(table.heads))
 
 
 def _write_table(book: Any, title: str, table: pl.DataFrame) -> None:

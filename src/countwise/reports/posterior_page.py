@@ -1,23 +1,33 @@
-"""A page of a posterior: marginals as bars, ranges around released counts, level by level."""
+"""A page of a posterior: answers first, then pictures, then every count to be searched."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
+import polars as pl
 from markupsafe import Markup
 
 from countwise.errors import InputError
 from countwise.inference.node_names import path_name
-from countwise.inference.posterior import Node, Posterior
-from countwise.pages.bars import bars
-from countwise.pages.charts import Interval, chance, intervals
+from countwise.inference.posterior import Posterior, differences
+from countwise.inference.statement_probabilities import Probability
+from countwise.pages.charts import chance
+from countwise.pages.imprint import Imprint
+from countwise.pages.listing import Listing, NumberColumn
 from countwise.pages.page import render
-from countwise.sumproduct.summaries import Summaries
 from countwise.tables.hierarchy import Hierarchy
 
-SHOWN = 40  # children in one chart
-PARTS = 60  # charts on a page
 PICTURES = 6
+LARGEST_CHART = 40
+MOST_BYTES = 1_500_000
+"""Of all counts as they stand in the page."""
+NUMBERS = (
+    NumberColumn(name="released", heading="released"),
+    NumberColumn(name="mode", heading="most probable"),
+    NumberColumn(name="mean", heading="mean", places=2),
+    NumberColumn(name="sd", heading="sd", places=2),
+)
+KINDS = {"highest": "the most probable counts", "central": "as much left out below as above"}
 
 
 def posterior_page(
@@ -26,32 +36,60 @@ def posterior_page(
     probability: float = 0.95,
     interval: str = "highest",
     top: int = 10,
+    answers: Mapping[str, Probability] | None = None,
+    imprint: Imprint = Imprint(),  # noqa: B008
 ) -> str:
-    """The posterior for a person to read, complete in itself."""
+    """The posterior for a person to read, complete in itself; `answers` are to statements."""
     hierarchy = posterior.hierarchy
-    levels = [
-        posterior.summaries(level, probability=probability, interval=interval)
-        for level in range(len(hierarchy.sizes))
-    ]
-    opened = parts_to_open(hierarchy)
+    table = posterior.table(probability=probability, interval=interval)
+    listing, left_out = listed(table, hierarchy, f"range, {100 * probability:g}%")
     return render(
         "posterior.html",
         title="What the true counts can be",
+        imprint=imprint,
         percent=f"{100 * probability:g}",
-        interval="highest posterior" if interval == "highest" else "central",
+        interval=KINDS[interval],
         nodes=hierarchy.nodes,
-        levels=hierarchy.levels,
+        answers=[answer_row(said, p, posterior.prior) for said, p in (answers or {}).items()],
         route=posterior.route,
         prior=posterior.prior,
         joint_prior=posterior.joint_prior,
         diagnostics=posterior.diagnostics,
         pictures=pictures(posterior),
+        charts=[chart(hierarchy, level, table) for level in charted(hierarchy)],
+        listing=listing.html(),
+        left_out=left_out,
         combinations=combinations(posterior, top),
         combination_names=[path_name(hierarchy, 1, i) for i in range(min(hierarchy.sizes[1], 12))],
-        root=branch(posterior, levels, 0, 0, opened),
-        cut=len(opened) == PARTS,
         version=version("countwise"),
     )
+
+
+def answer_row(said: str, probability: Probability, prior: str) -> tuple[str, ...]:
+    """A statement, its probability, how exactly that is known, and a prior of its own."""
+    error = "" if probability.exact else f"± {probability.error:.2g}, from draws"
+    own = "" if probability.prior == prior else f"prior: {probability.prior}"
+    return said, chance(float(probability)), "; ".join(filter(None, (error, own)))
+
+
+def listed(
+    table: pl.DataFrame, hierarchy: Hierarchy, heading: str
+) -> tuple[Listing, list[tuple[str, str]]]:
+    """Every count of the levels that fit the page, from the root down; and the other levels."""
+    known = set(table.columns)
+    numbers = tuple(each for each in NUMBERS if each.name in known)
+    ends = NumberColumn(name="lower", heading=heading, upper="upper")
+    for depth in range(len(hierarchy.by), 0, -1):
+        sizes = list(zip(hierarchy.levels, hierarchy.sizes, strict=True))
+        listing = Listing(
+            frame=table.head(sum(hierarchy.sizes[: depth + 1])),
+            labels=hierarchy.by[:depth],
+            numbers=(*numbers, ends),
+            name="Every count",
+        )
+        if len(listing.packed()) <= MOST_BYTES:
+            break
+    return listing, [(name, f"{size:,}") for name, size in sizes[depth + 1 :]]
 
 
 def combinations(posterior: Posterior, top: int) -> list[tuple[str, ...]]:
@@ -76,95 +114,18 @@ def pictures(posterior: Posterior) -> list[dict[str, Any]]:
     found = []
     for level, place in [(0, 0), *first]:
         node = posterior.node_at(level, place)
-        found.append({"name": node.path, "chart": picture(node)})
+        title = f"Probabilities of the true count of {node.path}"
+        found.append({"name": node.path, "chart": node.chart(title, marked=node.released)})
     return found
 
 
-def picture(node: Node) -> Markup:
-    """Bars of the part of a node's law that can be seen: of every so many numbers, at most 120."""
-    low, high = node.interval(0.999, kind="central")
-    seen = range(low, high + 1, -(-(high - low + 1) // 120))
-    return bars(
-        low,
-        [node.pmf(x) for x in seen],
-        step=seen.step,
-        title=f"Probabilities of the true count of {node.path}",
-        axis="true count",
-        marked=node.released,
-    )
+def charted(hierarchy: Hierarchy) -> list[int]:
+    """The levels below the root that a chart can show."""
+    return [level for level, n in enumerate(hierarchy.sizes) if level and n <= LARGEST_CHART]
 
 
-def parts_to_open(hierarchy: Hierarchy) -> set[tuple[int, int]]:
-    """The parents whose children are shown: the upper levels first."""
-    opened = [(0, 0)]
-    for level, parent in opened:
-        below = _shown(hierarchy, level, parent)
-        if level + 1 < len(hierarchy.offsets):
-            opened += [(level + 1, child) for child in below]
-        if len(opened) >= PARTS:
-            break
-    return set(opened[:PARTS])
-
-
-def _shown(hierarchy: Hierarchy, level: int, parent: int) -> range:
-    below = hierarchy.children(level, parent)
-    return range(below.start, min(below.stop, below.start + SHOWN))
-
-
-def branch(
-    posterior: Posterior,
-    levels: list[Summaries],
-    level: int,
-    parent: int,
-    opened: set[tuple[int, int]],
-) -> dict[str, Any]:
-    """The children of a node: chart, table, and the children of those that are to be opened."""
-    hierarchy = posterior.hierarchy
-    shown = _shown(hierarchy, level, parent)
-    parts = [
-        branch(posterior, levels, level + 1, child, opened)
-        for child in shown
-        if (level + 1, child) in opened
-    ]
-    name = path_name(hierarchy, level, parent)
-    return {
-        "name": name,
-        "level": hierarchy.by[level],
-        "chart": chart(posterior, levels[level + 1], level + 1, shown, name),
-        "rows": [row(posterior, levels[level + 1], level + 1, i) for i in shown],
-        "left_out": int(np.diff(hierarchy.offsets[level])[parent]) - len(shown),
-        "parts": parts,
-    }
-
-
-def chart(posterior: Posterior, found: Summaries, level: int, shown: range, name: str) -> Any:
-    """Ranges of children as differences from their released counts."""
-    released = (found.mode if posterior.released is None else posterior.released[level])[
-        shown.start : shown.stop
-    ]
-    rows = [
-        Interval(
-            label=f"{posterior.hierarchy.path(level, i)[-1]}: {count:,}",
-            value=round(float(found.mean[i]) - int(count), 2),
-            lower=float(found.lower[i] - count),
-            upper=float(found.upper[i] - count),
-            hollow=0.0,
-        )
-        for i, count in zip(shown, np.asarray(released), strict=True)
-    ]
-    title = f"True counts below {name}, as differences from the released ones"
-    return intervals(rows, title=title, axis="difference from the released count")
-
-
-def row(posterior: Posterior, found: Summaries, level: int, i: int) -> tuple[str, ...]:
-    """One line of the table."""
-    released = "" if posterior.released is None else f"{posterior.released[level][i]:,}"
-    return (
-        posterior.hierarchy.path(level, i)[-1],
-        released,
-        f"{found.mean[i]:,.2f}",
-        f"{found.mode[i]:,}",
-        f"{found.sd[i]:,.2f}",
-        f"{found.lower[i]:,} to {found.upper[i]:,}",
-        f"{100 * found.chance[i]:.1f}%",
-    )
+def chart(hierarchy: Hierarchy, level: int, table: pl.DataFrame) -> tuple[str, Markup]:
+    """The name of a level, and its ranges."""
+    name = hierarchy.levels[level]
+    title = f"True counts of level {name}, as differences from the released ones"
+    return name, differences(hierarchy, level, table, title)

@@ -1,21 +1,24 @@
 """Which adjustment and which mechanism suit a table, by simulated releases of a stand-in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 
+from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.arrays import IntArray
 from countwise.errors import PlanError
-from countwise.release.plan import ADJUSTMENTS, MECHANISMS, Plan
+from countwise.noise.count_noise import MECHANISMS
+from countwise.progress import Tell, silent
+from countwise.release.plan import Plan
 from countwise.risk.monte_carlo import simulate_plan
 from countwise.tables.hierarchy import Hierarchy
 
 # Gaussian noise is never ε-private, so at one ε it has no place beside the others.
-PURE = tuple(name for name in MECHANISMS if name != "gaussian")
-# auto takes one of two adjustments that are ranked themselves.
-RANKED = tuple(name for name in ADJUSTMENTS if name != "auto")
+PURE = tuple(name for name, each in MECHANISMS.items() if each.unit == "epsilon")
+# One that chooses takes one of those that are ranked themselves.
+RANKED = tuple(name for name, each in ADJUSTMENTS.items() if not each.chooses)
 WARNING = (
     "Run this on public or made-up counts only. The ranking is computed from the counts in the "
     "file without any noise: if they are confidential, publishing it, or choosing a method by "
@@ -48,7 +51,7 @@ def advise(
     repetitions: int,
     adjustments: Sequence[str] = RANKED,
     mechanisms: Sequence[str] = PURE,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> tuple[list[Option], list[tuple[str, str]]]:
     """Options from best to worst by the error of the cells, and what could not be simulated.
 

@@ -1,53 +1,56 @@
-"""Who is asking: users and passwords, sessions, API keys, and how often they may.
+"""Who is asking: users and passwords, sessions, API keys.
 
-Passwords are kept as argon2id hashes. Session tokens and API keys are 256 random bits, kept as
-SHA-256: there is nothing to guess. Whoever may not know of a thing is told it is not there.
+Whoever may not know of a thing is told it is not there.
 """
 
-import hashlib
 import hmac
 import re
 import secrets
-import threading
 import time
 from dataclasses import dataclass
-from typing import Literal, get_args
+from math import inf
+from typing import Any, Literal, get_args
 from uuid import uuid4
 
 import sqlalchemy as sa
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
 from countwise.errors import InputError
 from countwise.ledger.storage import reading, writing
 from countwise.server.config import Config
-from countwise.server.refusals import Forbidden, NotSignedIn, NotThere, TooMany
-from countwise.server.tables import api_keys, rates, sessions, users
+from countwise.server.events import note
+from countwise.server.passwords import hash_password, matches
+from countwise.server.refusals import Forbidden, NotSignedIn, NotThere, PasswordFirst
+from countwise.server.secrets_kept import digest
+from countwise.server.sign_in_limits import enter, forgive, is_known, remember
+from countwise.server.tables import api_keys, devices, sessions, users
 
-Role = Literal["analyst", "steward"]
-Scope = Literal["read", "submit", "steward", "metrics"]
+Role = Literal["analyst", "steward", "auditor"]
+Scope = Literal["read", "submit", "audit", "steward", "metrics"]
 ROLES: tuple[Role, ...] = get_args(Role)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 ALLOWED: dict[str, frozenset[str]] = {
     "analyst": frozenset(("read", "submit")),
     "steward": frozenset(SCOPES),
+    "auditor": frozenset(("read", "audit", "metrics")),
 }
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 1000
-
-_hasher = PasswordHasher()
-_nobody = _hasher.hash(secrets.token_hex(16))
-_hashing = threading.Semaphore(4)  # each takes 64 MiB
+KEY_DAYS = 365.0
+"""How long a key is good of which nothing else is said."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Actor:
-    """Whoever makes a request: a user in a session (which has a CSRF token) or with a key."""
+    """Whoever makes a request: a user in a session (which has a CSRF token) or with a key.
+
+    `since` is when a person signed in; with a `new_password` due, they may change it and no more.
+    """
 
     name: str
     role: str
     scopes: frozenset[str]
     csrf: str = ""
+    since: float = inf
+    new_password: bool = False
 
     @property
     def in_session(self) -> bool:
@@ -56,35 +59,40 @@ class Actor:
 
     def need(self, scope: Scope) -> None:
         """Refuse unless the role and the key reach so far."""
-        if scope not in self.scopes:
+        if self.new_password:
+            raise PasswordFirst("change your first password, under Account, before anything else.")
+        if scope not in self.scopes and not (scope == "audit" and "steward" in self.scopes):
             raise Forbidden(f"this needs the scope {scope!r}, which you do not have.")
+
+    def need_person(self, scope: Scope, *, minutes: float) -> None:
+        """Refuse unless a person with this scope signed in so lately."""
+        self.need(scope)
+        if not self.in_session:
+            raise Forbidden("this is done by a person who signed in, not with a key.")
+        if time.time() - self.since > 60 * minutes:
+            raise Forbidden(
+                f"this needs a sign-in of the last {minutes:g} minutes. Sign out, and in again."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignedIn:
-    """A new session: the cookie's value, and the token that forms must carry."""
+    """A new session: the cookie's value, the token that forms must carry, the browser's own."""
 
     token: str
     csrf: str
     actor: Actor
     expires: float
+    device: str = ""
 
 
-def digest(secret: str) -> str:
-    """How a random secret is kept."""
-    return hashlib.sha256(secret.encode()).hexdigest()
+def add_user(
+    connection: sa.Connection, name: str, role: str, password: str, *, first: bool = False
+) -> None:
+    """A new user; names are never used twice, because the ledger remembers them.
 
-
-def hash_password(password: str) -> str:
-    """How a password is kept; a short one is refused."""
-    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
-        raise InputError(f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD:,} characters.")
-    with _hashing:
-        return _hasher.hash(password)
-
-
-def add_user(connection: sa.Connection, name: str, role: str, password: str) -> None:
-    """A new user; names are never used twice, because the ledger remembers them."""
+    A `first` password must be changed before anything else is done.
+    """
     if not NAME.fullmatch(name):
         raise InputError(
             "a user is named with small letters, digits, '.', '-' and '_', at most 64, and begins "
@@ -98,50 +106,57 @@ def add_user(connection: sa.Connection, name: str, role: str, password: str) -> 
         sa.insert(users).values(
             name=name,
             role=role,
-            password=hash_password(password),
+            password=hash_password(password, name=name),
             created=time.time(),
             disabled=False,
+            new_password=first,
         )
     )
 
 
-def limit_rate(engine: sa.Engine, key: str, per_minute: int) -> None:
-    """Count one more in this minute, in the database, so that all processes count together."""
-    minute = int(time.time() // 60)
-    with writing(engine) as connection:
-        row = connection.execute(sa.select(rates).where(rates.c.key == key)).first()
-        if row is None:
-            connection.execute(sa.delete(rates).where(rates.c.minute < minute - 1))
-            connection.execute(sa.insert(rates).values(key=key, minute=minute, hits=1))
-            return
-        hits = row.hits + 1 if row.minute == minute else 1
-        if hits > per_minute:
-            raise TooMany("too many requests in this minute. Try again in the next.")
-        connection.execute(
-            sa.update(rates).where(rates.c.key == key).values(minute=minute, hits=hits)
-        )
-
-
-def sign_in(engine: sa.Engine, config: Config, name: str, password: str, address: str) -> SignedIn:
+def sign_in(
+    engine: sa.Engine, config: Config, name: str, password: str, address: str, device: str = ""
+) -> SignedIn:
     """A session for the right password; wrong names and wrong passwords take as long."""
-    limit_rate(engine, f"address:{address}"[:200], 5 * config.sign_ins_per_minute)
-    limit_rate(engine, f"sign-in:{digest(name)}", config.sign_ins_per_minute)
+    with reading(engine) as connection:
+        known = is_known(connection, name, device)
+    enter(engine, name, address, per_minute=config.sign_ins_per_minute, known=known)
     with reading(engine) as connection:
         row = connection.execute(sa.select(users).where(users.c.name == name)).first()
-    right = _matches(row.password if row else _nobody, password[: LONGEST_PASSWORD + 1])
+    right = matches(row.password if row else None, password)
     if row is None or not right or row.disabled:
+        why = "unknown name" if row is None else "wrong password" if not right else "closed"
+        note(engine, row.name if row else "", "sign-in failed", why=why, address=address[:100])
         raise NotSignedIn("the name or the password is wrong.")
+    forgive(engine, name, address, known=known)
+    return begin_session(engine, config, row, device=device if known else "")
+
+
+def begin_session(engine: sa.Engine, config: Config, row: Any, *, device: str = "") -> SignedIn:
+    """A session of a user who showed who they are; a browser that is new gets to be known."""
     token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), time.time()
     expires = now + 3600 * config.session_hours
     with writing(engine) as connection:
         connection.execute(sa.delete(sessions).where(sessions.c.expires < now))
         connection.execute(
             sa.insert(sessions).values(
-                token=digest(token), user=name, csrf=csrf, seen=now, expires=expires
+                token=digest(token), user=row.name, csrf=csrf, seen=now, expires=expires, since=now
             )
         )
-    actor = Actor(name=name, role=row.role, scopes=ALLOWED[row.role], csrf=csrf)
-    return SignedIn(token=token, csrf=csrf, actor=actor, expires=expires)
+        device = device or remember(connection, row.name)
+    made = _in_session(row, csrf, now)
+    return SignedIn(token=token, csrf=csrf, actor=made, expires=expires, device=device)
+
+
+def _in_session(row: Any, csrf: str, since: float) -> Actor:
+    return Actor(
+        name=row.name,
+        role=row.role,
+        scopes=ALLOWED[row.role],
+        csrf=csrf,
+        since=since,
+        new_password=row.new_password,
+    )
 
 
 def sign_out(engine: sa.Engine, token: str) -> None:
@@ -155,7 +170,7 @@ def session_actor(engine: sa.Engine, config: Config, token: str) -> Actor:
     now, idle = time.time(), 60 * config.session_idle_minutes
     with reading(engine) as connection:
         row = connection.execute(
-            sa.select(sessions.c.seen, sessions.c.expires, sessions.c.csrf, users)
+            sa.select(sessions.c.seen, sessions.c.expires, sessions.c.csrf, sessions.c.since, users)
             .join(users, users.c.name == sessions.c.user)
             .where(sessions.c.token == digest(token))
         ).first()
@@ -165,7 +180,7 @@ def session_actor(engine: sa.Engine, config: Config, token: str) -> Actor:
         with writing(engine) as connection:
             own = sessions.c.token == digest(token)
             connection.execute(sa.update(sessions).where(own).values(seen=now))
-    return Actor(name=row.name, role=row.role, scopes=ALLOWED[row.role], csrf=row.csrf)
+    return _in_session(row, row.csrf, row.since)
 
 
 def check_csrf(actor: Actor, token: str | None) -> None:
@@ -178,6 +193,7 @@ def new_key(
     connection: sa.Connection, actor: Actor, label: str, scopes: list[str], days: float | None
 ) -> tuple[str, str]:
     """The id of a new API key and the key itself, which is shown this once."""
+    actor.need("read")
     wanted = frozenset(scopes)
     if not wanted or not wanted <= actor.scopes:
         raise InputError(f"the scopes of a key are some of {', '.join(sorted(actor.scopes))}.")
@@ -194,7 +210,7 @@ def new_key(
             hash=digest(secret),
             scopes=" ".join(sorted(wanted)),
             created=now,
-            expires=None if days is None else now + 86400 * days,
+            expires=now + 86400 * (KEY_DAYS if days is None else days),
             revoked=None,
         )
     )
@@ -219,30 +235,37 @@ def key_actor(engine: sa.Engine, text: str) -> Actor:
     return Actor(name=row.user, role=row.role, scopes=scopes)
 
 
-def _matches(kept: str, password: str) -> bool:
-    try:
-        with _hashing:
-            return _hasher.verify(kept, password)
-    except (VerificationError, InvalidHashError):
-        return False
-
-
-def change_password(engine: sa.Engine, config: Config, name: str, old: str, new: str) -> None:
+def change_password(
+    engine: sa.Engine, config: Config, name: str, old: str, new: str, address: str = ""
+) -> None:
     """Another password for whoever knows the old one."""
-    limit_rate(engine, f"sign-in:{digest(name)}", config.sign_ins_per_minute)
+    enter(engine, name, address, per_minute=config.sign_ins_per_minute, known=True)
     with reading(engine) as connection:
         kept = connection.scalar(sa.select(users.c.password).where(users.c.name == name))
-    if kept is None or not _matches(kept, old[: LONGEST_PASSWORD + 1]):
+    if not matches(kept, old):
         raise Forbidden("the old password is wrong.")
+    if old == new:
+        raise InputError("the new password must be another one.")
     with writing(engine) as connection:
         set_password(connection, name, new)
 
 
-def set_password(connection: sa.Connection, name: str, password: str) -> None:
-    """Another password; all sessions of the user end."""
+def set_password(
+    connection: sa.Connection, name: str, password: str, *, first: bool = False
+) -> None:
+    """Another password; the user's sessions and keys end. A `first` one must be changed."""
+    kept = hash_password(password, name=name)
     own = users.c.name == name
-    connection.execute(sa.update(users).where(own).values(password=hash_password(password)))
-    connection.execute(sa.delete(sessions).where(sessions.c.user == name))
+    connection.execute(sa.update(users).where(own).values(password=kept, new_password=first))
+    end_access(connection, name)
+
+
+def end_access(connection: sa.Connection, name: str) -> None:
+    """All that a user signed in with before is over: sessions, keys, known browsers."""
+    for table in (sessions, devices):
+        connection.execute(sa.delete(table).where(table.c.user == name))
+    good = (api_keys.c.user == name) & api_keys.c.revoked.is_(None)
+    connection.execute(sa.update(api_keys).where(good).values(revoked=time.time()))
 
 
 def revoke_key(engine: sa.Engine, key: str, *, user: str | None = None) -> None:

@@ -22,13 +22,13 @@ from countwise.server.request_bodies import (
 )
 from countwise.server.responses import (
     JobView,
+    KeysView,
     KeyView,
     NewKeyView,
     RehearsalView,
 )
 from countwise.verification.exchange import BudgetState, QuestionPlan
 from countwise.verification.exchange import Dataset as PublicDataset
-from countwise.verification.receipt import public_key
 
 router = APIRouter(prefix="/api/v1", responses=REFUSALS)
 
@@ -38,7 +38,8 @@ def sign_in(
     request: Request, response: Response, service: Services, body: SignInBody
 ) -> SessionView:
     """Sign in; the session is a cookie."""
-    made = service.sign_in(body.name, body.password, http.address(request))
+    device = request.cookies.get(http.DEVICE, "")
+    made = service.sign_in(body.name, body.password, http.address(request), device)
     http.set_session(response, service.config, made)
     return _session(made.actor)
 
@@ -58,9 +59,9 @@ def sign_out(request: Request, response: Response, service: Services, actor: Cha
 
 
 @router.put("/password", status_code=204, tags=["session"])
-def password(service: Services, actor: Changing, body: PasswordBody) -> None:
-    """Change the password; all sessions end."""
-    service.change_password(actor, body.old, body.new)
+def password(request: Request, service: Services, actor: Changing, body: PasswordBody) -> None:
+    """Change the password; all sessions and keys end."""
+    service.change_password(actor, body.old, body.new, http.address(request))
 
 
 @router.get("/datasets", tags=["data sets"])
@@ -142,9 +143,10 @@ def receipt(service: Services, actor: Caller, id: Id) -> Response:
 
 
 @router.get("/key", tags=["asking"])
-def key(service: Services) -> dict[str, str]:
-    """The public key that receipts are signed for."""
-    return {"key": public_key(service.signing_key)}
+def key(service: Services) -> KeysView:
+    """The public key that receipts are signed with, and those before it with their dates."""
+    found = service.signing_keys.periods
+    return KeysView(key=found[-1].key, keys=found)
 
 
 @router.get("/keys", tags=["keys"])
@@ -167,5 +169,9 @@ def revoke_key(service: Services, actor: Changing, id: Id) -> None:
 
 def _session(actor: Actor) -> SessionView:
     return SessionView(
-        name=actor.name, role=actor.role, scopes=sorted(actor.scopes), csrf=actor.csrf
+        name=actor.name,
+        role=actor.role,
+        scopes=sorted(actor.scopes),
+        csrf=actor.csrf,
+        new_password=actor.new_password,
     )

@@ -1,4 +1,4 @@
-"""The web application: routes put together, refusals as answers, headers, logs, health."""
+"""The web application: routes put together, refusals as answers, headers, logs."""
 
 import time
 from collections import Counter
@@ -11,24 +11,22 @@ from uuid import uuid4
 import sqlalchemy as sa
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from countwise.errors import CountwiseError, StorageError
-from countwise.ledger.storage import open_engine, reading
-from countwise.server import api, pages, steward_api
+from countwise.errors import CountwiseError
+from countwise.ledger.storage import open_engine
+from countwise.server import api, monitoring, pages, steward_api
+from countwise.server.calculator import Calculator
 from countwise.server.config import Config
-from countwise.server.http import Caller, Services
-from countwise.server.logs import log
-from countwise.server.refusals import status_of
-from countwise.server.request_bodies import REFUSALS
-from countwise.server.responses import HealthView
+from countwise.server.logs import log, log_fault
+from countwise.server.refusals import PasswordFirst, status_of
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
-from countwise.server.tables import answers, workers
 
-LARGEST_BODY = 65_536
+LARGEST_BODY = 65_536  # bytes: a question has at most some thousand characters
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -41,7 +39,9 @@ HEADERS = {
 }
 
 
-def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
+def create_app(
+    config: Config, engine: sa.Engine | None = None, calculator: Calculator | None = None
+) -> FastAPI:
     """The application on a database whose tables are up to date."""
     app = FastAPI(
         title="countwise",
@@ -54,17 +54,19 @@ def create_app(config: Config, engine: sa.Engine | None = None) -> FastAPI:
     )
     engine = engine or open_engine(config.url, wait=config.wait_seconds)
     app.state.config, app.state.engine = config, engine
-    app.state.service = Service(config, engine)
+    app.state.service = Service(config, engine, calculator)
     app.state.stewardship = Stewardship(config, engine)
     app.state.requests = Counter[tuple[str, str, int]]()
+    app.state.refusals = Counter[str]()
+    app.state.pulse = monitoring.Pulse(engine, config)
     app.add_exception_handler(CountwiseError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(RecursionError, _too_deep)
     app.add_exception_handler(Exception, _fault)
     app.include_router(api.router)
     app.include_router(steward_api.router)
-    app.add_api_route("/health", health, response_model=HealthView, responses=REFUSALS)
-    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, responses=REFUSALS)
+    app.include_router(monitoring.router)
     app.include_router(pages.router)
     app.add_middleware(Envelope, requests=app.state.requests)
     return app
@@ -112,11 +114,12 @@ class Envelope:
         else:
             await self.app(scope, _limited(receive), sending)
         route = getattr(scope.get("route"), "path", "none")
-        self.requests[scope["method"], route, status] += 1
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        self.requests[method, route, status] += 1
         log(
             "request",
             id=identity,
-            method=scope["method"],
+            method=method,
             route=route,
             status=status,
             milliseconds=round(1000 * (time.monotonic() - start), 1),
@@ -143,8 +146,12 @@ def problem(status: int, code: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
 
 
+def _is_api(request: Request) -> bool:
+    return request.url.path.startswith(("/api/", "/health", "/metrics"))
+
+
 def _say(request: Request, status: int, code: str, message: str) -> Response:
-    if request.url.path.startswith(("/api/", "/health", "/metrics")):
+    if _is_api(request):
         return problem(status, code, message)
     return pages.refused(request, status, message)
 
@@ -152,8 +159,11 @@ def _say(request: Request, status: int, code: str, message: str) -> Response:
 def _refused(request: Request, exception: Exception) -> Response:
     assert isinstance(exception, CountwiseError)
     status, code, message = status_of(exception)
+    request.app.state.refusals[code] += 1
     if status >= 500:
         log("refused", level="error", kind=type(exception).__name__, status=status)
+    if isinstance(exception, PasswordFirst) and not _is_api(request):
+        return RedirectResponse("/account", status_code=303)
     response = _say(request, status, code, message)
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
@@ -177,41 +187,11 @@ def _http(request: Request, exception: Exception) -> Response:
     return response
 
 
+def _too_deep(request: Request, exception: Exception) -> Response:
+    assert isinstance(exception, RecursionError)
+    return _say(request, 422, "input", "what was sent is nested too deeply to be read.")
+
+
 def _fault(request: Request, exception: Exception) -> Response:
-    log("fault", level="error", kind=type(exception).__name__)
+    log_fault(exception, by="request")
     return _say(request, 500, "fault", "a fault of ours; nothing was released.")
-
-
-def health(service: Services, response: Response) -> HealthView:
-    """Whether the server can work: 200 if so, 503 if not."""
-    since = time.time() - 3 * service.config.slot_seconds - 5
-    try:
-        with reading(service.engine) as connection:
-            alive = connection.scalar(
-                sa.select(sa.func.count()).select_from(workers).where(workers.c.seen > since)
-            )
-    except StorageError:
-        alive = None
-    response.status_code = 200 if alive else 503
-    return HealthView(
-        status="ok" if alive else "degraded",
-        database=alive is not None,
-        workers=alive or 0,
-        version=version("countwise"),
-    )
-
-
-def metrics(request: Request, service: Services, actor: Caller) -> PlainTextResponse:
-    """Counts for Prometheus: requests, and answers by state. No time that depends on data."""
-    actor.need("metrics")
-    lines = ["# TYPE countwise_requests_total counter"]
-    for (method, route, status), count in sorted(request.app.state.requests.items()):
-        labels = f'method="{method}",route="{route}",status="{status}"'
-        lines.append(f"countwise_requests_total{{{labels}}} {count}")
-    lines.append("# TYPE countwise_answers gauge")
-    by_state = sa.select(answers.c.state, sa.func.count()).group_by(answers.c.state)
-    with reading(service.engine) as connection:
-        for state, count in connection.execute(by_state):
-            shown = "running" if state == "computed" else state
-            lines.append(f'countwise_answers{{state="{shown}"}} {count}')
-    return PlainTextResponse("\n".join(lines) + "\n")

@@ -13,6 +13,7 @@ from countwise.ledger.chain import check
 from countwise.ledger.ledger import Ledger
 from countwise.ledger.storage import open_engine
 from countwise.server.config import Config
+from countwise.server.signing_keys import KNOWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +27,12 @@ class Backup:
 def back_up(config: Config, folder: Path) -> Backup:
     """Copy the database into a folder: SQLite by its own backup, PostgreSQL by pg_dump.
 
-    The key that signs receipts is copied too; keep the folder as secret as the original.
+    The keys that sign receipts and the signed heads are copied too; keep the folder as secret as
+    the original.
     """
-    if config.signing_key.is_file():
-        shutil.copy2(config.signing_key, folder / "signing.key")
+    for file in (config.signing_key, config.signing_key.with_name(KNOWN), config.heads_file):
+        if file.is_file():
+            shutil.copy2(file, folder / file.name)
     url = sa.make_url(config.url)
     if url.get_backend_name() != "sqlite":
         return Backup(file=_dump(url, folder), entries=None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from countwise.choices import only_keys
 from countwise.errors import ConfigError
 from countwise.examples.workers import workers
 from countwise.toml_files import read_toml
@@ -42,6 +43,7 @@ class Config:
     port: int = 8430
     state: Path = Path("countwise-state")
     database: str = ""
+    database_password_file: str = ""
     wait_seconds: float = 15.0
     web_processes: int = 1
     workers: int = 1
@@ -53,8 +55,27 @@ class Config:
     session_hours: float = 8.0
     session_idle_minutes: float = 30.0
     sign_ins_per_minute: int = 10
+    fresh_minutes: float = 30.0
+    two_stewards_above: float = 0.0
     queries_per_minute: int = 60
+    plan_seconds: float = 5.0
+    rehearsal_seconds: float = 30.0
+    plan_memory_mb: int = 2048
+    arrival_seconds: float = 15.0
+    connections: int = 1000
+    trusted_proxies: str = ""
+    oidc_issuer: str = ""
+    oidc_client: str = ""
+    oidc_secret_file: str = ""
+    oidc_redirect: str = ""
+    oidc_scopes: str = "groups"
+    oidc_claim: str = "groups"
+    oidc_roles: str = ""
     attempts: int = 3
+    keep_audit_days: int = 0
+    keep_jobs_days: int = 0
+    heads: str = ""
+    syslog: bool = False
     example: bool = True
     datasets: Mapping[str, DatasetSettings] = field(default_factory=dict)
 
@@ -65,13 +86,36 @@ class Config:
 
     @property
     def url(self) -> str:
-        """The database; by default a SQLite file."""
-        return self.database or f"sqlite:///{self.home / 'countwise.db'}"
+        """The database; by default a SQLite file. Its password may stand in a file of its own."""
+        plain = self.database or f"sqlite:///{self.home / 'countwise.db'}"
+        if not self.database_password_file:
+            return plain
+        from sqlalchemy import make_url
+
+        password = _secret(self.database_password_file)
+        return make_url(plain).set(password=password).render_as_string(hide_password=False)
+
+    @property
+    def heads_file(self) -> Path:
+        """Where the signed heads of ledger and audit log are noted."""
+        return Path(self.heads) if self.heads else self.home / "heads.jsonl"
+
+    @property
+    def oidc_secret(self) -> str:
+        """The secret of this client at the identity provider; none for a public client."""
+        return _secret(self.oidc_secret_file) if self.oidc_secret_file else ""
 
     @property
     def signing_key(self) -> Path:
         """The file of the key that signs receipts."""
         return self.home / "signing.key"
+
+
+def _secret(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        raise ConfigError(f"{file}: a secret that can not be read.") from None
 
 
 LIMITS: dict[str, tuple[float, float]] = {
@@ -85,8 +129,17 @@ LIMITS: dict[str, tuple[float, float]] = {
     "session_hours": (0.001, 24 * 31),
     "session_idle_minutes": (0.01, 24 * 60),
     "sign_ins_per_minute": (1, 100_000),
+    "fresh_minutes": (0.01, 24 * 60),
+    "two_stewards_above": (0, 1e6),
     "queries_per_minute": (1, 1_000_000),
+    "plan_seconds": (0.01, 600),
+    "rehearsal_seconds": (0.01, 3600),
+    "plan_memory_mb": (256, 1 << 20),
+    "arrival_seconds": (0.1, 600),
+    "connections": (1, 100_000),
     "attempts": (1, 20),
+    "keep_audit_days": (0, 36_500),
+    "keep_jobs_days": (0, 36_500),
 }
 SETTINGS = {each.name: each for each in fields(Config) if each.name != "datasets"}
 
@@ -100,9 +153,7 @@ def load_config(
     """The configuration of a file, the environment, and settings given here, later ones winning."""
     data = _read(path)
     where = str(path or "configuration")
-    for key in data:
-        if key not in ("server", "datasets"):
-            raise ConfigError(f"{where}: unknown table {key!r}; known are server and datasets.")
+    only_keys(data, ("server", "datasets"), where=where, error=ConfigError)
     settings: dict[str, Any] = {}
     base = path.parent if path else Path()
     for source, values in (
@@ -119,6 +170,10 @@ def load_config(
         for name, facts in _table(data, "datasets", where).items()
     }
     config = Config(**settings, datasets=datasets)
+    other = {name: getattr(config, f"oidc_{name}") for name in ("client", "redirect", "roles")}
+    missing = [f"oidc_{name}" for name, value in other.items() if not value]
+    if config.oidc_issuer and missing:
+        raise ConfigError(f"with oidc_issuer, {' and '.join(missing)} must be set too.")
     if config.example and not datasets:
         return replace(config, datasets={EXAMPLE: _example(config.state)})
     return config
@@ -165,9 +220,8 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _setting(name: str, value: Any, *, where: str) -> Any:
-    known = SETTINGS.get(name)
-    if known is None:
-        raise ConfigError(f"{where}: unknown setting {name!r}; known are {', '.join(SETTINGS)}.")
+    only_keys([name], SETTINGS, where=where, error=ConfigError)
+    known = SETTINGS[name]
     if known.type is Path:
         if not isinstance(value, str | Path) or not str(value):
             raise ConfigError(f"{where}: {name} must be the name of a folder.")
@@ -194,9 +248,8 @@ def _dataset(name: str, facts: Any, *, base: Path, where: str) -> DatasetSetting
     if not isinstance(facts, Mapping):
         raise ConfigError(f"{where}: must be a table.")
     known = ("schema", "synthetic", "data", "table", "version")
+    only_keys(facts, known, where=where, error=ConfigError)
     for key, value in facts.items():
-        if key not in known:
-            raise ConfigError(f"{where}: unknown word {key!r}; known are {', '.join(known)}.")
         if not isinstance(value, str) or not value:
             raise ConfigError(f"{where}: {key} must be text.")
     for key in known[:3]:

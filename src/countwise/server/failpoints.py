@@ -12,9 +12,7 @@ FAILPOINTS = (
     "claim.written",  # in the transaction that gives a worker its work
     "claim.committed",  # a worker has work and did not begin
     "compute.done",  # the noisy counts are in the worker's memory only
-    "store.written",  # in the transaction that stores them
-    "store.committed",  # stored, not to be seen yet
-    "release.written",  # in the transaction that lets them be seen
+    "release.written",  # in the transaction that stores them and lets them be seen
     "release.committed",  # to be seen
     "cancel.written",  # in the transaction that cancels
 )

@@ -2,21 +2,26 @@
 
 Time is cut into slots of fixed length. A worker takes work at the start of a slot and nothing
 else until its end; when the answer may be seen is fixed then, so no time that can be watched
-depends on data. Every step is one transaction that moves the answer and its charge together:
+depends on data. Until then the noisy counts are in the worker's memory alone, so that nothing that
+is kept tells when they were ready. Every step is one transaction that moves the answer and its
+charge together:
 
-    queued (reserved) ─▶ running (reserved) ─▶ computed ─▶ released
-                             └─▶ burnt           └─▶ burnt
+    queued (reserved) ─▶ running (reserved) ─▶ released (computed, released)
+                             └─▶ burnt
 
 Why a crash gives nothing away: noise is drawn in a process without network, disk or database;
 the noisy counts reach the world only through the transaction that stores them. A worker that
 dies before it took its noise along, unseen by anyone, and the charge stands; so the answer may be
 computed anew and is still the only one from its charge. A worker thought dead that comes back
 finds that the claim is no longer its own and its noise is thrown away. Once stored, counts are
-never drawn again. After a few attempts, or a failure while computing, the charge is burnt, with one
-note for all causes: the ledger does not tell what data did.
+never drawn again, and a hash of them is in the ledger's entry of their release. An answer that does
+not agree with its charge in the ledger is set aside as broken, and the others go on. After a few
+attempts, or a failure while computing, the charge is burnt, with one note for all causes: the
+ledger does not tell what data did.
 """
 
 import json
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,14 +34,16 @@ from countwise.ledger.ledger import Book, Ledger
 from countwise.ledger.ledger import Scope as Account
 from countwise.ledger.prices import Loss, micro
 from countwise.server.failpoints import failpoint
+from countwise.server.logs import log
 from countwise.server.refusals import Conflict, NotThere
 from countwise.server.tables import answers, jobs, workers
 from countwise.verification.question import Question, read_question
+from countwise.verification.receipt import commitment
 
 QUEUED, RUNNING, COMPUTED = "queued", "running", "computed"
 NO_ANSWER = "no answer came of it"
 FORGOTTEN = 86_400.0  # seconds after which a worker not seen is no longer listed
-RELEASED, BURNT, RETURNED = "released", "burnt", "returned"
+RELEASED, BURNT, RETURNED, BROKEN = "released", "burnt", "returned", "broken"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +135,7 @@ def take(
             base.execute(sa.insert(workers).values(id=worker, seen=time.time()))
             base.execute(sa.delete(workers).where(workers.c.seen < time.time() - FORGOTTEN))
         _adopt(book, before=start - slot_seconds, attempts=attempts)
-        found = base.execute(
-            sa.select(answers).where(answers.c.state == QUEUED).order_by(answers.c.place).limit(1)
-        ).first()
+        found = _next(book)
         if found is None:
             return None
         claim, slot = uuid4().hex, start + slot_seconds
@@ -146,6 +151,16 @@ def take(
     )
 
 
+def _next(book: Book) -> Any:
+    """The oldest answer that waits; one that does not agree with the ledger is set aside."""
+    waiting = sa.select(answers).where(answers.c.state == QUEUED).order_by(answers.c.place).limit(1)
+    while (found := book.connection.execute(waiting).first()) is not None:
+        if book.state(found.id) == "reserved":
+            return found
+        _set_aside(book, found.id)
+    return None
+
+
 def _adopt(book: Book, *, before: float, attempts: int) -> None:
     """Answers whose worker did not come back a whole slot after its time: again, or burnt."""
     lost = sa.select(answers).where(answers.c.state == RUNNING, answers.c.slot <= before)
@@ -156,16 +171,36 @@ def _adopt(book: Book, *, before: float, attempts: int) -> None:
             _set(book.connection, row.id, state=QUEUED, claim=None, slot=None)
 
 
-def store(ledger: Ledger, work: Assignment, noisy: list[float]) -> bool:
-    """Keep the noisy counts; false if the claim is no longer this worker's, and they are lost."""
+def publish(ledger: Ledger, work: Assignment, noisy: list[float]) -> bool:
+    """Keep the noisy counts and let them be seen; comes at the slot's end.
+
+    False if the claim is no longer this worker's; then they are lost.
+    """
     with ledger.writing() as book:
         if not _mine(book, work):
             return False
+        if book.state(work.answer) != "reserved":
+            _set_aside(book, work.answer)
+            return False
+        salt = secrets.token_hex(16)
         book.advance(work.answer, "computed")
-        _set(book.connection, work.answer, state=COMPUTED, noisy=json.dumps(noisy))
-        failpoint("store.written")
-    failpoint("store.committed")
+        entry = book.advance(work.answer, "released", note=noted(work.answer, salt, noisy))
+        _set(
+            book.connection,
+            work.answer,
+            state=RELEASED,
+            noisy=json.dumps(noisy),
+            salt=salt,
+            released_hash=entry.hash,
+        )
+        failpoint("release.written")
+    failpoint("release.committed")
     return True
+
+
+def noted(answer: str, salt: str, noisy: list[float]) -> str:
+    """The note of a release: what ties its noisy counts to the chain."""
+    return f"noisy counts {commitment(answer, salt, noisy)}"
 
 
 def give_up(ledger: Ledger, work: Assignment) -> None:
@@ -176,7 +211,7 @@ def give_up(ledger: Ledger, work: Assignment) -> None:
 
 
 def release_due(ledger: Ledger, now: float) -> int:
-    """Let answers be seen whose slot is over; how many."""
+    """Let answers be seen that an earlier version of the server computed and held; how many."""
     due = sa.select(answers.c.id).where(answers.c.state == COMPUTED, answers.c.slot <= now)
     with ledger.reading() as book:
         if book.connection.execute(due.limit(1)).first() is None:
@@ -184,10 +219,11 @@ def release_due(ledger: Ledger, now: float) -> int:
     with ledger.writing() as book:
         names = list(book.connection.scalars(due.order_by(answers.c.place)))
         for name in names:
+            if book.state(name) != "computed":
+                _set_aside(book, name)
+                continue
             book.advance(name, "released")
             _set(book.connection, name, state=RELEASED)
-        failpoint("release.written")
-    failpoint("release.committed")
     return len(names)
 
 
@@ -201,7 +237,7 @@ def cancel(ledger: Ledger, job: str, user: str) -> None:
         if row.cancelled:
             return
         answer = base.execute(sa.select(answers).where(answers.c.id == row.answer)).one()
-        if answer.state in (RELEASED, BURNT):
+        if answer.state in (RELEASED, BURNT, BROKEN):
             raise Conflict("the job is over; it can not be cancelled.")
         base.execute(sa.update(jobs).where(jobs.c.id == job).values(cancelled=True))
         others = sa.select(jobs.c.id).where(jobs.c.answer == answer.id, ~jobs.c.cancelled)
@@ -221,7 +257,16 @@ def _mine(book: Book, work: Assignment) -> bool:
     return book.connection.execute(mine).first() is not None
 
 
+def _set_aside(book: Book, answer: str) -> None:
+    """This answer does not go on, whatever its charge; the queue does."""
+    _set(book.connection, answer, state=BROKEN, query=None, claim=None)
+    log("inconsistent", level="error", answer=answer)
+
+
 def _burn(book: Book, answer: str, *, note: str) -> None:
+    if book.state(answer) not in ("reserved", "computed"):
+        _set_aside(book, answer)
+        return
     book.advance(answer, "burnt", note=note)
     _set(book.connection, answer, state=BURNT, query=None, claim=None, noisy=None)
 

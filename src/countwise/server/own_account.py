@@ -20,21 +20,21 @@ class OwnAccount:
     def __init__(self, config: Config, engine: sa.Engine) -> None:
         self.config, self.engine = config, engine
 
-    def sign_in(self, name: str, password: str, address: str) -> SignedIn:
+    def sign_in(self, name: str, password: str, address: str, device: str = "") -> SignedIn:
         """A session for the right name and password."""
-        made = accounts.sign_in(self.engine, self.config, name, password, address)
-        note(self.engine, name, "signed in")
+        made = accounts.sign_in(self.engine, self.config, name, password, address, device)
+        note(self.engine, name, "signed in", address=address[:100])
         return made
 
     def sign_out(self, token: str) -> None:
         """End a session."""
         accounts.sign_out(self.engine, token)
 
-    def change_password(self, actor: Actor, old: str, new: str) -> None:
-        """Another password, for whoever knows the old one; all sessions end."""
+    def change_password(self, actor: Actor, old: str, new: str, address: str = "") -> None:
+        """Another password, for whoever knows the old one; all sessions and keys end."""
         if not actor.in_session:
             raise Forbidden("a password is changed by a person who signed in.")
-        accounts.change_password(self.engine, self.config, actor.name, old, new)
+        accounts.change_password(self.engine, self.config, actor.name, old, new, address)
         note(self.engine, actor.name, "changed password")
 
     def keys(self, actor: Actor) -> list[KeyView]:

@@ -22,6 +22,12 @@ class Forbidden(Refusal):
     status, code = 403, "forbidden"
 
 
+class PasswordFirst(Forbidden):
+    """A first password that is to be changed before anything else."""
+
+    code = "password_first"
+
+
 class NotThere(Refusal):
     """Something that does not exist, or that this caller may not know of."""
 
@@ -32,6 +38,18 @@ class Conflict(Refusal):
     """Something that can not be done in the state things are in."""
 
     status, code = 409, "conflict"
+
+
+class Proposed(Conflict):
+    """Something that another steward has to approve, and that was written down for that."""
+
+    code = "proposed"
+
+
+class Inconsistent(Refusal):
+    """What is stored does not agree with the ledger; it is not shown."""
+
+    status, code = 500, "inconsistent"
 
 
 class TooMany(Refusal):

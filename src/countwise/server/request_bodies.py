@@ -16,7 +16,8 @@ Secret = Annotated[str, StringConstraints(max_length=1000, pattern=r"^[^\x00]*$"
 Id = Annotated[str, InPath(pattern=r"^[0-9a-f]{32}$")]
 PathName = Annotated[str, InPath(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
 Scope = Annotated[Literal["user", "dataset", "project"], InPath()]
-Epsilon = Annotated[str | int | float, Field(description="Exact: text such as 0.5 or 1/3.")]
+Number = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Epsilon = Annotated[Number | int | float, Field(description="Exact: text such as 0.5 or 1/3.")]
 
 IdempotencyKey = Annotated[
     str, Header(min_length=1, max_length=100, pattern=r"^[\x21-\x7e]+$", alias="Idempotency-Key")
@@ -68,12 +69,16 @@ class PasswordBody(Sent):
 
 
 class SessionView(BaseModel):
-    """Who is signed in; `csrf` goes into the header X-CSRF-Token of every change."""
+    """Who is signed in; `csrf` goes into the header X-CSRF-Token of every change.
+
+    With a `new_password` due, nothing else is answered until it is changed.
+    """
 
     name: str
     role: str
     scopes: list[str]
     csrf: str
+    new_password: bool
 
 
 class KeyBody(Sent):
@@ -88,7 +93,7 @@ class UserBody(Sent):
     """A user to be added."""
 
     name: Name
-    role: Literal["analyst", "steward"]
+    role: Literal["analyst", "steward", "auditor"]
     password: Secret
 
 

@@ -9,7 +9,8 @@ from typing import Any, Literal
 from countwise.ledger.ledger import Balance, Book, Entry
 from countwise.ledger.prices import in_epsilon, in_rho
 from countwise.server.config import DatasetSettings
-from countwise.server.jobs import BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
+from countwise.server.jobs import BROKEN, BURNT, COMPUTED, QUEUED, RELEASED, RETURNED, RUNNING
+from countwise.server.signing_keys import KeyPeriod
 from countwise.verification.exchange import BudgetState, Column
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.question import Question, read_question
@@ -21,6 +22,7 @@ STATUS: dict[str, Status] = {
     COMPUTED: "running",  # that it is done already is nobody's business
     RELEASED: "answered",
     BURNT: "failed",
+    BROKEN: "failed",
     RETURNED: "cancelled",
 }
 
@@ -49,14 +51,27 @@ class JobView:
 
 @dataclass(frozen=True, kw_only=True)
 class UserView:
-    """An account, with what it may use."""
+    """An account, with what it may use; `elsewhere` if it signs in at an identity provider."""
 
     name: str
     role: str
     disabled: bool
+    elsewhere: bool
     datasets: tuple[str, ...]
     projects: tuple[str, ...]
     budget: BudgetState
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalView:
+    """A cap that one steward proposed and another has to approve."""
+
+    id: str
+    scope: str
+    name: str
+    cap: str
+    by: str
+    created: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +85,14 @@ class KeyView:
     created: float
     expires: float | None
     revoked: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeysView:
+    """The public key in use, and all there were with when they were, the newest last."""
+
+    key: str
+    keys: tuple[KeyPeriod, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,12 +134,13 @@ class EventView:
 
 @dataclass(frozen=True, kw_only=True)
 class HealthView:
-    """Whether the server can work: its database, and how many workers were seen of late."""
+    """Whether the server can work: its database, its disk, how many workers were seen of late."""
 
     status: Literal["ok", "degraded"]
     database: bool
+    writable: bool
+    room: bool
     workers: int
-    version: str
 
 
 def job_view(row: Any) -> JobView:

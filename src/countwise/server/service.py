@@ -32,7 +32,6 @@ status, message)`. Times are seconds of the epoch; amounts of ε are exact decim
 """
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,18 @@ from countwise.errors import InputError
 from countwise.ledger.ledger import Ledger
 from countwise.ledger.ledger import Scope as Account
 from countwise.ledger.prices import Amount, in_epsilon, micro
-from countwise.ledger.storage import reading
-from countwise.progress import silent
-from countwise.server import accounts, jobs
+from countwise.ledger.storage import reading, writing
+from countwise.server import jobs
 from countwise.server.accounts import Actor
+from countwise.server.calculator import Calculator, shared_calculator
 from countwise.server.config import Config, DatasetSettings
 from countwise.server.events import note
 from countwise.server.failpoints import failpoint
+from countwise.server.forecasts import TOO_LONG, Forecasts
+from countwise.server.identity_provider import IdentityProvider
+from countwise.server.logs import log
 from countwise.server.own_account import OwnAccount
-from countwise.server.refusals import Conflict, NotThere
+from countwise.server.refusals import Conflict, Inconsistent, NotThere
 from countwise.server.responses import (
     JobView,
     RehearsalView,
@@ -58,35 +60,37 @@ from countwise.server.responses import (
     dataset_view,
     job_view,
 )
+from countwise.server.sign_in_limits import limit_rate
+from countwise.server.signing_keys import read_keys
 from countwise.server.tables import access, answers, members
 from countwise.server.tables import jobs as job_table
-from countwise.server.verdict_chances import chances
 from countwise.verification.answer import Answer, reading_of, recompute
 from countwise.verification.canonical import query_hash
 from countwise.verification.design import design
 from countwise.verification.exchange import BudgetState, QuestionPlan
 from countwise.verification.exchange import Dataset as PublicDataset
 from countwise.verification.formula import parse_model
-from countwise.verification.planner import rehearse
 from countwise.verification.question import Question
-from countwise.verification.receipt import read_key, sign
-from countwise.verification.records import read_records
+from countwise.verification.receipt import sign
 from countwise.verification.request import Request, make_request
 from countwise.verification.request_loss import loss_of
 
-MOST_REHEARSALS = 20
-LONGEST_KEY = 100
+MOST_REHEARSALS = 20  # each takes as long as an answer
+LONGEST_KEY = 100  # characters: a hash, or an identity and a date
 Charged = dict[Account, str]
 
 
 class Service(OwnAccount):
     """What an analyst may do."""
 
-    def __init__(self, config: Config, engine: sa.Engine) -> None:
+    def __init__(
+        self, config: Config, engine: sa.Engine, calculator: Calculator | None = None
+    ) -> None:
         super().__init__(config, engine)
-        self.ledger = Ledger(engine)
-        self._rehearsing = threading.Semaphore(2)
-        self.signing_key = read_key(config.signing_key)
+        self.ledger = Ledger(engine, grain=config.slot_seconds)
+        self.provider = IdentityProvider(config) if config.oidc_issuer else None
+        self.forecasts = Forecasts(config, calculator or shared_calculator())
+        self.signing_keys = read_keys(config.signing_key)
 
     def datasets(self, actor: Actor) -> list[PublicDataset]:
         """The data sets the actor may use."""
@@ -142,27 +146,25 @@ class Service(OwnAccount):
             balances = [book.balance(scope, name) for scope, name in accounts_.items()]
             loss = loss_of(request, dataset=known.name, version=known.version)
             amount = Amount() if stored else book.price(known.name, loss).amount
+        power = self.forecasts.chances(actor.name, known, question, request)
         return QuestionPlan(
             cost=in_epsilon(0 if stored else micro(request.epsilon)),
             stored=stored is not None,
             allowed=all(balance.affords(amount) for balance in balances),
             budgets=tuple(map(balance_view, balances)),
             outcomes=request.claim.outcomes,
-            power=chances(request),
+            power=power or (),
             border=request.border,
+            note=TOO_LONG if power is None else "",
         )
 
     def rehearse(self, actor: Actor, question: Question, repetitions: int = 1) -> RehearsalView:
         """The same claim, asked of the synthetic data; spends nothing."""
-        known, request, _ = self._checked(actor, question)
+        known, _, _ = self._checked(actor, question)
         if not 1 <= repetitions <= MOST_REHEARSALS:
             raise InputError(f"repetitions are from 1 to {MOST_REHEARSALS}, got {repetitions}.")
-        with self._rehearsing:
-            records = read_records(known.synthetic, known.schema, columns=request.columns)
-            found = rehearse(records, request, repetitions=repetitions, tell=silent)
-        return RehearsalView(
-            repetitions=repetitions, verdicts=found.verdicts, answer=found.last.to_dict()
-        )
+        found = self.forecasts.rehearsal(actor.name, known, question, repetitions)
+        return RehearsalView(repetitions=repetitions, **found)
 
     def submit(self, actor: Actor, question: Question, key: str) -> JobView:
         """Charge and queue a claim; the same key gives the same job and is never charged again."""
@@ -183,8 +185,9 @@ class Service(OwnAccount):
                 accounts=accounts_,
             )
             note(book.connection, actor.name, "submitted", job)
+            row = book.connection.execute(JOBS.where(job_table.c.id == job)).one()
         failpoint("submit.committed")
-        return self.job(actor, job)
+        return job_view(row)
 
     def job(self, actor: Actor, job: str) -> JobView:
         """The state of one of the actor's jobs."""
@@ -212,18 +215,47 @@ class Service(OwnAccount):
         return self._answer(self._job(actor, job))
 
     def receipt(self, actor: Actor, job: str) -> dict[str, Any]:
-        """The answer with its charge, signed."""
-        row = self._job(actor, job)
-        fields = {
-            "answer": self._answer(row).to_dict(),
-            "dataset": row.dataset,
-            "version": row.version,
-            "query": row.query,
-            "charge": row.answer,
-            "ledger": {"entry": row.place, "hash": row.entry_hash},
-            "slot": row.slot,
-        }
-        return sign(fields, self.signing_key)
+        """The answer with its charge, signed once and kept."""
+        return self._receipt(self._job(actor, job))
+
+    def sign_due(self, since: float) -> int:
+        """Sign the receipts of all that was released since a time and has none; how many."""
+        due = JOBS.where(
+            answers.c.slot >= since,
+            answers.c.state == jobs.RELEASED,
+            job_table.c.receipt.is_(None),
+            ~job_table.c.cancelled,
+        )
+        with reading(self.engine) as connection:
+            rows = connection.execute(due).all()
+        for row in rows:
+            self._receipt(row)
+        return len(rows)
+
+    def _receipt(self, row: Any) -> dict[str, Any]:
+        answer = self._answer(row)
+        if row.receipt is None:
+            fields = {
+                "answer": answer.to_dict(),
+                "dataset": row.dataset,
+                "version": row.version,
+                "query": row.query,
+                "charge": row.answer,
+                "ledger": {
+                    "charged": row.entry_hash, "released": row.released_hash, "salt": row.salt
+                },
+                "slot": row.slot,
+            }  # fmt: skip
+            made = json.dumps(sign(fields, self.signing_keys.current))
+            own = (job_table.c.id == row.id) & job_table.c.receipt.is_(None)
+            with writing(self.engine) as connection:
+                connection.execute(sa.update(job_table).where(own).values(receipt=made))
+                kept = sa.select(job_table.c.receipt).where(job_table.c.id == row.id)
+                text = connection.scalar(kept)
+        else:
+            text = row.receipt
+        found: dict[str, Any] = json.loads(text or "")
+        return found
 
     def _dataset(self, actor: Actor, name: str) -> DatasetSettings:
         actor.need("read")
@@ -239,7 +271,7 @@ class Service(OwnAccount):
     ) -> tuple[DatasetSettings, Request, Charged]:
         """The data set, the request and the accounts of what is asked; counts against the rate."""
         known = self._dataset(actor, question.dataset)
-        accounts.limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)
+        limit_rate(self.engine, f"query:{actor.name}", self.config.queries_per_minute)
         charged: Charged = {"user": actor.name, "dataset": known.name}
         if question.project:
             if question.project not in self.projects(actor):
@@ -259,14 +291,38 @@ class Service(OwnAccount):
     def _answer(self, row: Any) -> Answer:
         if row.cancelled or row.state != jobs.RELEASED:
             raise Conflict("there is no answer to this job, or not yet.")
+        if row.salt is not None:
+            self._check_released(row)
         fields = json.loads(row.asked) | json.loads(row.reading)
         return recompute(fields | {"noisy": json.loads(row.noisy)})
+
+    def _check_released(self, row: Any) -> None:
+        """Refuse noisy counts that are not those the ledger has the hash of."""
+        with self.ledger.reading() as book:
+            entry = book.entry(row.answer, "released")
+        expected = jobs.noted(row.answer, row.salt, json.loads(row.noisy))
+        if entry is None or entry.note != expected or entry.hash != row.released_hash:
+            log("inconsistent", level="error", answer=row.answer)
+            raise Inconsistent(
+                "what is stored of this answer does not agree with the ledger, so it is not shown. "
+                "Please tell a steward."
+            )
 
 
 JOBS = sa.select(
     job_table,
     *(
         answers.c[name]
-        for name in ("dataset", "version", "query", "state", "slot", "noisy", "place", "entry_hash")
+        for name in (
+            "dataset",
+            "version",
+            "query",
+            "state",
+            "slot",
+            "noisy",
+            "entry_hash",
+            "salt",
+            "released_hash",
+        )
     ),
 ).join(answers, answers.c.id == job_table.c.answer)

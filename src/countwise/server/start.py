@@ -4,10 +4,12 @@ import os
 import secrets
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 import uvicorn
@@ -18,23 +20,28 @@ from countwise.ledger.ledger import Ledger
 from countwise.ledger.prices import MICRO
 from countwise.ledger.storage import open_engine, reading
 from countwise.server import accounts, sandbox, worker
+from countwise.server.bounded_connections import bounded
+from countwise.server.calculator import Calculator
 from countwise.server.config import EXAMPLE, Config
 from countwise.server.database_versions import is_current, upgrade
 from countwise.server.events import note
-from countwise.server.logs import log
+from countwise.server.heads import refuse_behind
+from countwise.server.logs import log, only_json
+from countwise.server.scribe import Scribe
+from countwise.server.signing_keys import make_keys, read_keys, rotate
 from countwise.server.tables import access, users
-from countwise.verification.receipt import new_key, read_key
 
 STEWARD = "steward"
 SOCKET = "COUNTWISE_SOCKET"
 EXAMPLE_BUDGET, STEWARD_BUDGET = 20 * MICRO, 10 * MICRO
+"""Twenty and ten questions at ε = 1, of made-up rows."""
 
 
 def prepare(config: Config) -> str | None:
     """Folders, tables, signing key, example and first steward; its password if just made."""
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not config.signing_key.exists():
-        new_key(config.signing_key)
+    make_keys(config.signing_key)
+    _make_database_file(config)
     engine = open_engine(config.url, wait=config.wait_seconds)
     try:
         upgrade(engine)
@@ -46,10 +53,37 @@ def prepare(config: Config) -> str | None:
         engine.dispose()
 
 
+def _make_database_file(config: Config) -> None:
+    """A SQLite file that its owner alone can open, or its folder's group if that may write there.
+
+    SQLite gives the files it puts beside it the same rights.
+    """
+    url = sa.make_url(config.url)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return
+    file = Path(url.database)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    shared = file.parent.stat().st_mode & stat.S_IWGRP
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    if file.stat().st_uid == os.geteuid():
+        file.chmod(0o660 if shared else 0o600)
+
+
+def rotate_key(config: Config) -> str:
+    """Another signing key, and its public half; web processes take it at their next start."""
+    found = rotate(config.signing_key).periods[-1].key
+    engine = open_engine(config.url, wait=config.wait_seconds)
+    try:
+        note(engine, "operator", "rotated signing key", found)
+    finally:
+        engine.dispose()
+    return found
+
+
 def _first_steward(config: Config, engine: sa.Engine) -> str:
     password = secrets.token_urlsafe(16)
     with Ledger(engine).writing() as book:
-        accounts.add_user(book.connection, STEWARD, "steward", password)
+        accounts.add_user(book.connection, STEWARD, "steward", password, first=True)
         note(book.connection, STEWARD, "added user", STEWARD, role="steward")
         if EXAMPLE in config.datasets and config.example:
             book.set_cap("dataset", EXAMPLE, EXAMPLE_BUDGET, note="at first start")
@@ -71,21 +105,26 @@ def place_example(config: Config) -> None:
 
 
 def check_ready(config: Config) -> None:
-    """Refuse to start on a database or key that is not what it should be."""
-    try:
-        read_key(config.signing_key)
-    except (OSError, ValueError):
-        raise ConfigError(
-            f"{config.signing_key}: no key to sign receipts with. To fix, start countwise serve "
-            "once with all its parts, which makes one."
-        ) from None
+    """Refuse to start on a database of another version."""
     engine = open_engine(config.url, wait=config.wait_seconds)
     try:
         if not is_current(engine):
             raise ConfigError(
-                "the database's tables are of another version. To fix, start countwise serve once "
-                "with all its parts, which brings them up to date."
+                "the database's tables are of another version, or not there yet. To fix, run "
+                "countwise serve --only prepare as the user of the web part, which brings them up "
+                "to date."
             )
+    finally:
+        engine.dispose()
+
+
+def check_evidence(config: Config) -> None:
+    """Refuse to start on a database behind what was signed, or one that was changed."""
+    keys = read_keys(config.signing_key)
+    engine = open_engine(config.url, wait=config.wait_seconds)
+    try:
+        with Ledger(engine).reading() as book:
+            refuse_behind(config.heads_file, book, keys.public)
     finally:
         engine.dispose()
 
@@ -96,9 +135,12 @@ def run_web(config: Config) -> None:
     from countwise.server.precompilation import warm_up
 
     check_ready(config)
+    check_evidence(config)
     given = os.environ.get(SOCKET)
     listening = socket.socket(fileno=int(given)) if given else listen(config)
-    shut = False
+    shut, calculator = False, Calculator(_public(config) if config.isolation else ())
+    calculator.start()
+    only_json()
     if config.isolation:
         warm_up()
         shut = sandbox.only_files(read=_public(config), write=_own(config))
@@ -109,12 +151,18 @@ def run_web(config: Config) -> None:
             "them away from the state folder and the software, on a system with Landlock; or run "
             "--only web as a user who may not read them; or set isolation = false."
         )
-    app = create_app(config)
+    calculator.wait()
+    app = create_app(config, calculator=calculator)
     log("web ready", port=listening.getsockname()[1], files_shut=int(shut))
     server = uvicorn.Server(
         uvicorn.Config(
             app,
+            http=bounded(
+                arrival_seconds=config.arrival_seconds, most_connections=config.connections
+            ),
+            ws="none",
             log_config=None,
+            **forwarding(config),
             access_log=False,
             server_header=False,
             date_header=True,
@@ -122,7 +170,19 @@ def run_web(config: Config) -> None:
             timeout_keep_alive=30,
         )
     )
-    server.run(sockets=[listening])
+    scribe = Scribe(config, app.state.service)
+    scribe.start()
+    try:
+        server.run(sockets=[listening])
+    finally:
+        scribe.stop()
+        calculator.stop()
+
+
+def forwarding(config: Config) -> dict[str, Any]:
+    """Whose word is taken for where a call comes from: that of the proxies named, or nobody's."""
+    trusted = config.trusted_proxies
+    return {"proxy_headers": bool(trusted), "forwarded_allow_ips": trusted or None}
 
 
 def _public(config: Config) -> list[Path]:
@@ -131,15 +191,17 @@ def _public(config: Config) -> list[Path]:
 
 def _own(config: Config) -> list[Path]:
     """Where the web process may write: its folder, and that of a SQLite database."""
+    own = [config.home, config.heads_file.absolute().parent]
     url = sa.make_url(config.url)
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return [config.home]
-    return [config.home, Path(url.database).absolute().parent]
+    if url.get_backend_name() == "sqlite" and url.database:
+        own.append(Path(url.database).absolute().parent)
+    return own
 
 
 def run_worker(config: Config) -> None:
     """Compute answers."""
     check_ready(config)
+    only_json()
     sandbox.die_with_parent()
     worker.run(config)
 

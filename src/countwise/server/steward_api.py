@@ -21,6 +21,7 @@ from countwise.server.responses import (
     EventView,
     JobView,
     KeyView,
+    ProposalView,
     UserView,
 )
 from countwise.verification.exchange import BudgetState
@@ -111,6 +112,24 @@ def grant(
 ) -> BudgetState:  # fmt: skip
     """More budget for an account."""
     return steward.grant(actor, scope, name, epsilon)
+
+
+@router.get("/proposals")
+def proposals(steward: Stewardships, actor: Caller) -> list[ProposalView]:
+    """The budgets that wait for a second steward."""
+    return steward.proposals(actor)
+
+
+@router.post("/proposals/{id}/approve")
+def approve(steward: Stewardships, actor: Changing, id: Id) -> BudgetState:
+    """Approve another steward's proposal."""
+    return steward.decide(actor, id, approve=True)
+
+
+@router.post("/proposals/{id}/refuse")
+def refuse(steward: Stewardships, actor: Changing, id: Id) -> BudgetState:
+    """Turn a proposal down."""
+    return steward.decide(actor, id, approve=False)
 
 
 @router.get("/keys")

@@ -14,10 +14,12 @@ from countwise.server.accounts import NAME, Actor
 from countwise.server.config import Config
 from countwise.server.events import note
 from countwise.server.histories import MOST_ROWS, Histories
-from countwise.server.refusals import Conflict, NotThere
+from countwise.server.proposals import decide, propose, waiting_proposals
+from countwise.server.refusals import Conflict, NotThere, Proposed
 from countwise.server.responses import (
     JobView,
     KeyView,
+    ProposalView,
     UserView,
     balance_view,
     dataset_view,
@@ -25,7 +27,7 @@ from countwise.server.responses import (
     key_view,
 )
 from countwise.server.service import JOBS
-from countwise.server.tables import access, api_keys, members, sessions, users
+from countwise.server.tables import access, api_keys, members, users
 from countwise.server.tables import jobs as job_table
 from countwise.verification.exchange import BudgetState
 from countwise.verification.exchange import Dataset as PublicDataset
@@ -36,11 +38,11 @@ class Stewardship(Histories):
 
     def __init__(self, config: Config, engine: sa.Engine) -> None:
         super().__init__(engine)
-        self.config, self.ledger = config, Ledger(engine)
+        self.config, self.ledger = config, Ledger(engine, grain=config.slot_seconds)
 
     def users(self, actor: Actor) -> list[UserView]:
         """All accounts."""
-        actor.need("steward")
+        actor.need("audit")
         with self.ledger.reading() as book:
             base = book.connection
             reach, joined = base.execute(sa.select(access)).all(), base.execute(sa.select(members))
@@ -50,6 +52,7 @@ class Stewardship(Histories):
                     name=row.name,
                     role=row.role,
                     disabled=row.disabled,
+                    elsewhere=row.subject is not None,
                     datasets=tuple(sorted(each.dataset for each in reach if each.user == row.name)),
                     projects=tuple(
                         sorted(group.project for group in groups if group.user == row.name)
@@ -67,15 +70,18 @@ class Stewardship(Histories):
         return found[0]
 
     def add_user(self, actor: Actor, name: str, role: str, password: str) -> UserView:
-        """A new account."""
-        actor.need("steward")
+        """A new account, whose first password must be changed; made by a person."""
+        self._in_person(actor)
         with writing(self.engine) as connection:
-            accounts.add_user(connection, name, role, password)
+            accounts.add_user(connection, name, role, password, first=True)
             note(connection, actor.name, "added user", name, role=role)
         return self.user(actor, name)
 
     def set_disabled(self, actor: Actor, name: str, disabled: bool) -> UserView:
         """Close an account, or open it again; a steward can not close their own."""
+        actor.need("steward")
+        if not disabled:
+            self._in_person(actor)
         self.user(actor, name)
         if name == actor.name:
             raise Conflict("you can not close your own account.")
@@ -83,19 +89,22 @@ class Stewardship(Histories):
             own = users.c.name == name
             connection.execute(sa.update(users).where(own).values(disabled=disabled))
             if disabled:
-                connection.execute(sa.delete(sessions).where(sessions.c.user == name))
+                accounts.end_access(connection, name)
             note(connection, actor.name, "closed user" if disabled else "opened user", name)
         return self.user(actor, name)
 
     def set_password(self, actor: Actor, name: str, password: str) -> None:
-        """Another password for a user who forgot theirs."""
-        self.user(actor, name)
+        """Another first password for a user who forgot theirs; given by a person."""
+        self._in_person(actor)
+        if self.user(actor, name).elsewhere:
+            raise Conflict("this user signs in at the identity provider and has no password here.")
         with writing(self.engine) as connection:
-            accounts.set_password(connection, name, password)
+            accounts.set_password(connection, name, password, first=True)
             note(connection, actor.name, "set password", name)
 
     def allow(self, actor: Actor, name: str, dataset: str, allowed: bool = True) -> UserView:
         """Open a data set to a user, or close it."""
+        actor.need("steward")
         self.user(actor, name)
         if dataset not in self.config.datasets:
             raise NotThere("there is no such data set.")
@@ -104,6 +113,7 @@ class Stewardship(Histories):
 
     def join(self, actor: Actor, name: str, project: str, joined: bool = True) -> UserView:
         """Put a user in a project, or take them out; a project exists once it is named."""
+        actor.need("steward")
         self.user(actor, name)
         if not NAME.fullmatch(project):
             raise InputError("a project is named as users are: small letters, digits, '.-_'.")
@@ -116,13 +126,13 @@ class Stewardship(Histories):
 
     def datasets(self, actor: Actor) -> list[PublicDataset]:
         """All data sets."""
-        actor.need("steward")
+        actor.need("audit")
         with self.ledger.reading() as book:
             return [dataset_view(book, dataset) for dataset in self.config.datasets.values()]
 
     def balances(self, actor: Actor) -> list[BudgetState]:
         """The budget of every user, data set and project."""
-        actor.need("steward")
+        actor.need("audit")
         with self.ledger.reading() as book:
             base = book.connection
             names: dict[Account, set[str]] = {
@@ -151,7 +161,7 @@ class Stewardship(Histories):
 
     def keys(self, actor: Actor) -> list[KeyView]:
         """All API keys."""
-        actor.need("steward")
+        actor.need("audit")
         with reading(self.engine) as connection:
             rows = connection.execute(sa.select(api_keys).order_by(api_keys.c.created))
             return [key_view(row) for row in rows]
@@ -164,7 +174,7 @@ class Stewardship(Histories):
 
     def jobs(self, actor: Actor, *, limit: int = 100) -> list[JobView]:
         """Everyone's jobs, the newest first; their answers are their owners'."""
-        actor.need("steward")
+        actor.need("audit")
         query = JOBS.order_by(job_table.c.created.desc()).limit(max(1, min(limit, MOST_ROWS)))
         with reading(self.engine) as connection:
             return [job_view(row) for row in connection.execute(query)]
@@ -180,6 +190,7 @@ class Stewardship(Histories):
         more: int = 0,
     ) -> BudgetState:
         actor.need("steward")
+        proposal = None
         with self.ledger.writing() as book:
             if scope == "user" and not book.connection.scalar(
                 sa.select(users.c.name).where(users.c.name == name)
@@ -187,13 +198,39 @@ class Stewardship(Histories):
                 raise NotThere("there is no such user.")
             if scope == "dataset" and name not in self.config.datasets:
                 raise NotThere("there is no such data set.")
-            by = f"by {actor.name}"
-            if cap is None:
-                entry = book.grant(scope, name, more, note=by)
+            before = book.balance(scope, name).cap
+            wanted = before + more if cap is None else cap
+            if self._needs_two(wanted - before):
+                proposal = propose(book, actor.name, scope, name, wanted)
             else:
-                entry = book.set_cap(scope, name, cap, note=by)
-            note(book.connection, actor.name, event, f"{scope} {name}", entry=entry.seq)
-            return balance_view(book.balance(scope, name))
+                entry = book.set_cap(scope, name, wanted, note=f"by {actor.name}")
+                note(book.connection, actor.name, event, f"{scope} {name}", entry=entry.seq)
+            balance = balance_view(book.balance(scope, name))
+        if proposal is not None:
+            raise Proposed(
+                f"this raises a budget by more than ε = {self.config.two_stewards_above:g}, so it "
+                f"was written down as proposal {proposal[:8]} and waits for another steward."
+            )
+        return balance
+
+    def _needs_two(self, more: int) -> bool:
+        above = self.config.two_stewards_above
+        return above > 0 and more > above * MICRO
+
+    def _in_person(self, actor: Actor) -> None:
+        actor.need_person("steward", minutes=self.config.fresh_minutes)
+
+    def proposals(self, actor: Actor) -> list[ProposalView]:
+        """The budgets that wait for a second steward."""
+        actor.need("audit")
+        with reading(self.engine) as connection:
+            return waiting_proposals(connection)
+
+    def decide(self, actor: Actor, proposal: str, *, approve: bool) -> BudgetState:
+        """Approve another steward's proposal, or turn it down; its own maker may turn it down."""
+        self._in_person(actor)
+        with self.ledger.writing() as book:
+            return balance_view(decide(book, actor.name, proposal, approve=approve))
 
     def _link(
         self, actor: Actor, table: sa.Table, user: str, column: str, value: str, *, wanted: bool

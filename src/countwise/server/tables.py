@@ -12,6 +12,9 @@ users = sa.Table(
     sa.Column("password", sa.String(200), nullable=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("disabled", sa.Boolean, nullable=False),
+    sa.Column("new_password", sa.Boolean, nullable=False, server_default=sa.false()),  # is due
+    sa.Column("subject", sa.String(300)),  # of whoever signs in elsewhere
+    sa.Index("users_by_subject", "subject", unique=True),
 )
 sessions = sa.Table(
     "sessions",
@@ -21,6 +24,26 @@ sessions = sa.Table(
     sa.Column("csrf", sa.String(64), nullable=False),
     sa.Column("seen", sa.Float, nullable=False),
     sa.Column("expires", sa.Float, nullable=False),
+    sa.Column("since", sa.Float, nullable=False, server_default="0"),
+)
+devices = sa.Table(
+    "devices",
+    metadata,
+    sa.Column("token", sa.String(64), primary_key=True),
+    sa.Column("user", sa.ForeignKey("users.name"), nullable=False, index=True),
+    sa.Column("created", sa.Float, nullable=False),
+)
+proposals = sa.Table(
+    "proposals",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("scope", sa.String(10), nullable=False),
+    sa.Column("name", sa.String(LONGEST), nullable=False),
+    sa.Column("micro", sa.BigInteger, nullable=False),  # the cap that is proposed
+    sa.Column("by", sa.String(64), nullable=False),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),
+    sa.Column("decided_by", sa.String(64), nullable=False, server_default=""),
 )
 api_keys = sa.Table(
     "api_keys",
@@ -64,8 +87,11 @@ answers = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("slot", sa.Float),  # when the answer may be seen, fixed when work on it begins
     sa.Column("noisy", sa.Text),
+    sa.Column("salt", sa.String(32)),  # of the hash of the noisy counts in the ledger
+    sa.Column("released_hash", sa.String(64)),
     sa.UniqueConstraint("dataset", "query", name="one_standing_answer"),
     sa.Index("answers_by_state", "state", "place"),
+    sa.Index("answers_by_slot", "slot"),
 )
 jobs = sa.Table(
     "jobs",
@@ -80,6 +106,7 @@ jobs = sa.Table(
     sa.Column("micro", sa.BigInteger, nullable=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("cancelled", sa.Boolean, nullable=False),
+    sa.Column("receipt", sa.Text),  # signed once, when the answer is released
     sa.UniqueConstraint("user", "key", name="one_job_a_key"),
     sa.Index("jobs_by_user", "user", "created"),
 )
@@ -105,4 +132,6 @@ audit = sa.Table(
     sa.Column("event", sa.String(40), nullable=False),
     sa.Column("subject", sa.String(LONGEST), nullable=False),
     sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("previous", sa.String(64), nullable=False, server_default=""),
+    sa.Column("hash", sa.String(64), nullable=False, server_default=""),
 )

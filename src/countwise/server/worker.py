@@ -58,10 +58,14 @@ class Computer:
             )
         return found
 
-    def compute(self, work: jobs.Assignment, *, until: float) -> list[float] | None:
-        """The noisy counts, or None if they could not be computed in time and memory."""
+    def ensure(self) -> None:
+        """Start it if it is gone."""
         if self.process is None or self.process.poll() is not None:
             self.start()
+
+    def compute(self, work: jobs.Assignment, *, until: float) -> list[float] | None:
+        """The noisy counts, or None if they could not be computed in time and memory."""
+        self.ensure()
         known = self.config.datasets.get(work.dataset)
         seconds = until - time.time()
         if known is None or seconds <= 0:
@@ -125,54 +129,80 @@ def run(config: Config) -> None:
     signal.signal(signal.SIGINT, stop)
     name = f"{socket.gethostname()[:20]}-{os.getpid()}-{uuid4().hex[:8]}"
     engine = open_engine(config.url, wait=config.wait_seconds)
-    ledger, computer = Ledger(engine), Computer(config)
+    ledger, computer = Ledger(engine, grain=config.slot_seconds), Computer(config)
     computer.start()
     log("worker ready", worker=name, isolation=int(config.isolation))
+    end = None
     try:
         while not stopping:
-            start = next_slot(time.time(), config.slot_seconds)
-            sleep_until(start)
+            computer.ensure()  # before anything is taken, because it takes its time
+            start = following(end, CLOCK.now(), config.slot_seconds)
+            CLOCK.sleep_until(start)
+            end = None
             try:
-                one_slot(config, ledger, computer, name, start)
+                end = one_slot(config, ledger, computer, name, start)
             except StorageError as problem:
                 log("storage", level="error", worker=name, problem=str(problem))
+            except ConfigError:
+                raise
+            except CountwiseError as problem:  # of one piece of work; the next is another
+                log("refused", level="error", worker=name, kind=type(problem).__name__)
     finally:
         computer.stop()
         engine.dispose()
 
 
-def one_slot(config: Config, ledger: Ledger, computer: Computer, name: str, start: float) -> None:
-    """What happens in a slot, which ends at a time that was fixed when it began."""
+class Clock:
+    """The time, and waiting for it."""
+
+    def now(self) -> float:
+        """Seconds of the epoch."""
+        return time.time()
+
+    def sleep_until(self, moment: float) -> None:
+        """Wait; a signal to stop does not cut it short."""
+        while (left := moment - self.now()) > 0:
+            time.sleep(left)
+
+
+CLOCK = Clock()
+
+
+def one_slot(
+    config: Config,
+    ledger: Ledger,
+    computer: Computer,
+    name: str,
+    start: float,
+    clock: Clock = CLOCK,
+) -> float | None:
+    """What happens in a slot, which ends at a time that was fixed when it began; that time."""
     jobs.release_due(ledger, start + 0.01)  # as floats go
     work = jobs.take(
         ledger, name, start=start, slot_seconds=config.slot_seconds, attempts=config.attempts
     )
     if work is None:
-        return
+        return None
     log("taken", worker=name, answer=work.answer)
-    done = attempt(ledger, computer, work, until=work.slot - min(0.5, config.slot_seconds / 10))
-    sleep_until(work.slot - 0.001)
-    if not done:
-        jobs.give_up(ledger, work)
+    noisy = computer.compute(work, until=work.slot - min(0.5, config.slot_seconds / 10))
+    clock.sleep_until(work.slot)
+    if not finish(ledger, work, noisy):
         log("not computed", level="error", worker=name, answer=work.answer)
+    return work.slot
 
 
-def attempt(ledger: Ledger, computer: Computer, work: jobs.Assignment, *, until: float) -> bool:
-    """Have the noisy counts computed and store them; false if there are none in time."""
-    noisy = computer.compute(work, until=until)
+def finish(ledger: Ledger, work: jobs.Assignment, noisy: list[float] | None) -> bool:
+    """At the slot's end, let the noisy counts be seen, or say that there are none."""
     if noisy is None:
+        jobs.give_up(ledger, work)
         return False
     failpoint("compute.done")
-    jobs.store(ledger, work, noisy)
+    jobs.publish(ledger, work, noisy)
     return True
 
 
-def next_slot(now: float, seconds: float) -> float:
-    """The start of the next slot."""
+def following(end: float | None, now: float, seconds: float) -> float:
+    """The start of the next slot: the one that begins where the last ended, if it just has."""
+    if end is not None and now < end + seconds / 10:
+        return end
     return (now // seconds + 1) * seconds
-
-
-def sleep_until(moment: float) -> None:
-    """Wait; a signal to stop does not cut it short."""
-    while (left := moment - time.time()) > 0:
-        time.sleep(left)

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from countwise.choices import only_keys
 from countwise.errors import TableError
 from countwise.tables.binning import make_bins
 from countwise.tables.domain import Domain, Factor, factor_of
@@ -85,9 +86,8 @@ class _Declaration:
 
     def domain(self) -> Domain:
         where = str(self.path)
-        _only(
-            self.data, ("columns", "nested", "missing", "other", "zeros", "no_totals"), where=where
-        )
+        known = ("columns", "nested", "missing", "other", "zeros", "no_totals")
+        only_keys(self.data, known, where=where, error=TableError)
         factors = [*self._columns(), *self._nested()]
         declared = [name for factor in factors for name in factor.columns]
         for name in self.by:
@@ -104,7 +104,7 @@ class _Declaration:
             if name not in self.by:
                 continue
             where = f"{self.path}, [columns.{name}]"
-            _only(entry, COLUMN_KEYS, where=where)
+            only_keys(entry, COLUMN_KEYS, where=where, error=TableError)
             if ("levels" in entry) == ("edges" in entry):
                 raise TableError(f"{where}: needs either levels = […] or edges = […].")
             special = self._special(entry, where)
@@ -120,7 +120,7 @@ class _Declaration:
     def _nested(self) -> Iterable[Factor]:
         for name, entry in _tables(self.data, "nested", where=str(self.path)):
             where = f"{self.path}, [nested.{name}]"
-            _only(entry, NESTED_KEYS, where=where)
+            only_keys(entry, NESTED_KEYS, where=where, error=TableError)
             columns = tuple(_labels(entry.get("columns", []), where=where))
             used = tuple(column for column in columns if column in self.by)
             given = [source for source in SOURCES if source in entry]
@@ -195,12 +195,6 @@ def _tables(
     if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
         raise TableError(f"{where}: write [{kind}.name] above the keys of each of its {kind}.")
     return tables.items()
-
-
-def _only(entry: Mapping[str, Any], allowed: Sequence[str], *, where: str) -> None:
-    for key in entry:
-        if key not in allowed:
-            raise TableError(f"{where}: unknown key {key!r}; it may have {', '.join(allowed)}.")
 
 
 def _list(value: object, *, where: str) -> list[Any]:

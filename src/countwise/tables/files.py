@@ -113,8 +113,11 @@ def _joined(path: Path, sources: list[TableFile]) -> TableFile:
 
 def without_blank(source: TableFile) -> TableFile:
     """The rows that have anything in the wanted columns: spreadsheets leave others at the end."""
-    texts = [pl.col(name).cast(pl.String).str.strip_chars() for name in source.frame.columns]
-    filled = pl.any_horizontal(text.is_not_null() & (text != "") for text in texts)
+    filled = pl.any_horizontal(
+        pl.col(name).is_not_null()
+        & (pl.col(name).str.strip_chars() != "" if kind == pl.String else True)
+        for name, kind in source.frame.schema.items()
+    )
     kept = np.flatnonzero(source.frame.select(filled).to_series().to_numpy())
     if len(kept) == len(source.frame):
         return source

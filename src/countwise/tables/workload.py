@@ -18,11 +18,11 @@ import polars as pl
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.errors import TableError
-from countwise.tables.hierarchy import ROOT, Hierarchy, build
+from countwise.tables.hierarchy import ROOT, Hierarchy
 from countwise.tables.variable import Variable, check_variables
 
 Values = TypeVar("Values", IntArray, FloatArray)
-MOST_CELLS = 10**8
+MOST_CELLS = 10**8  # that memory holds, with their sums
 
 
 @dataclass(frozen=True, order=True)
@@ -201,18 +201,6 @@ def _too_many_counts(workload: Workload) -> str:
         f"the tables have {whole:,} counts together, and the most is {MOST_CELLS:,}. To fix, leave "
         f"out {names}: the others have {counts:,}."
     )
-
-
-def tree_of(workload: Workload, margin: Margin, counts: IntArray) -> tuple[Hierarchy, IntArray]:
-    """One table as a tree whose cells are its counts, variable below variable."""
-    frame = workload.frame(margin)
-    levels = [
-        name
-        for variable, depth in zip(workload.variables, margin.levels, strict=True)
-        for name in variable.levels[:depth]
-    ]
-    hierarchy, order = build(frame.select(levels))
-    return hierarchy, counts.reshape(-1)[order]
 
 
 def stacked_margins(workload: Workload, **values: Sequence[npt.NDArray[Any]]) -> pl.DataFrame:

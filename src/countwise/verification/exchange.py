@@ -58,7 +58,7 @@ class QuestionPlan:
 
     `stored` if the answer was paid for before; `power` is empty for a claim with cuts. `border` is
     what verdicts on the whole data rely on; without one there are none, and `power` is that of
-    symmetric estimates.
+    symmetric estimates. `note` says why there are none where they could not be computed.
     """
 
     cost: str
@@ -68,3 +68,4 @@ class QuestionPlan:
     outcomes: tuple[str, ...]
     power: tuple[Power, ...]
     border: float | None = None
+    note: str = ""

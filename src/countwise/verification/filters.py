@@ -30,6 +30,8 @@ MEANING = {
     ">=": np.greater_equal,
 }
 LARGEST_BOXES = 4096
+MOST_MEETINGS = 4 * LARGEST_BOXES
+"""Pairs of boxes that are compared at most, in all of a filter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class Filter:
 def parse_filter(parser: Parser, schema: Schema) -> Filter:
     """The filter that follows `where`; one that no row of the schema can pass is refused."""
     tree = _any(parser, schema)
-    boxes = _boxes(tree, schema)
+    boxes = _boxes(tree, schema, Allowance(left=MOST_MEETINGS))
     if boxes is not None and not boxes:
         raise RequestError("filter: no row within the bounds and levels of the schema can pass it.")
     return Filter(tree=tree, columns=_columns(tree))
@@ -156,7 +158,14 @@ def _holds(tree: Test | Junction, columns: Mapping[str, FloatArray]) -> BoolArra
 Box = Mapping[str, tuple[float, float]]
 
 
-def _boxes(tree: Test | Junction, schema: Schema) -> list[Box] | None:
+@dataclass(kw_only=True)
+class Allowance:
+    """How many pairs may still be compared."""
+
+    left: int
+
+
+def _boxes(tree: Test | Junction, schema: Schema, allowance: Allowance) -> list[Box] | None:
     """The non-empty boxes of a filter; None when there are too many to look at."""
     if isinstance(tree, Test):
         column = schema.columns[tree.column]
@@ -164,8 +173,11 @@ def _boxes(tree: Test | Junction, schema: Schema) -> list[Box] | None:
         return [{column.name: each} for each in ranges if each is not None]
     found: list[Box] = [{}] if tree.every else []
     for part in tree.parts:
-        boxes = _boxes(part, schema)
+        boxes = _boxes(part, schema, allowance)
         if boxes is None:
+            return None
+        allowance.left -= len(found) * len(boxes) if tree.every else len(boxes)
+        if allowance.left < 0:
             return None
         found = _meet(found, boxes, schema) if tree.every else [*found, *boxes]
         if len(found) > LARGEST_BOXES:

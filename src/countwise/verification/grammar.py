@@ -19,6 +19,8 @@ from math import isfinite
 from countwise.errors import RequestError
 
 MAX_LENGTH, MAX_DEPTH = 4000, 32
+MOST_MARKS = 250
+"""Operators and picked levels of a text; a tree that leans to one side is as deep as it has."""
 WORDS = frozenset(
     ("and", "or", "not", "in", "where", "within", "of", "over", "from", "to", "cut", "at", "inf")
 )
@@ -134,6 +136,9 @@ class Parser:
         self.tokens = tokens(text, what=what)
         self.next = 0
         self.depth = 0
+        marks = sum(each.kind == "mark" and each.text in "+-*/:[^**" for each in self.tokens)
+        if marks > MOST_MARKS:
+            raise RequestError(f"the {what} has more than {MOST_MARKS} operators.")
 
     @property
     def token(self) -> Token:

@@ -1,12 +1,14 @@
 """Receipts: an answer with what was charged for it, signed, to be checked by anyone offline.
 
-The signature (Ed25519) is over the canonical JSON of all fields but itself. A receipt names the
-ledger's entry of its charge, so receipts also bear witness that a ledger was not rewritten.
+The signature (Ed25519) is over the canonical JSON of all fields but itself. A receipt has the
+hashes of the ledger's entries of its charge and its release, so receipts also bear witness that a
+ledger was not rewritten. It does not have their places: those would tell what was written between.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from countwise.errors import AnswerError
 from countwise.verification.answer import Answer, disagreements, recompute
 
-FORMAT = 1
+FORMAT, FORMATS = 2, (1, 2)  # 1 had the place of the charge's entry, and nothing of its release
 FIELDS = ("receipt", "answer", "dataset", "version", "query", "charge", "ledger", "slot", "key")
 
 
@@ -38,23 +40,31 @@ def public_key(key: Ed25519PrivateKey) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
+def commitment(charge: str, salt: str, noisy: Sequence[float]) -> str:
+    """What the ledger keeps of noisy counts: a hash that fits them, and does not tell them."""
+    text = json.dumps([charge, salt, [float(each) for each in noisy]], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def sign(fields: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
     """A receipt of these fields."""
     receipt = {"receipt": FORMAT, **fields, "key": public_key(key)}
     return receipt | {"signature": key.sign(_signed(receipt)).hex()}
 
 
-def check_receipt(receipt: Any, *, trusted: str | None = None) -> Answer:
+def check_receipt(receipt: Any, *, trusted: str | Collection[str] | None = None) -> Answer:
     """The answer of a receipt whose signature and posterior are right; else a refusal.
 
-    `trusted` is the office's public key. Without it a receipt only proves to be whole.
+    `trusted` is the office's public key, or all it ever had. Without it a receipt only proves to be
+    whole.
     """
-    if not isinstance(receipt, Mapping) or receipt.get("receipt") != FORMAT:
-        raise AnswerError(f"not a receipt of format {FORMAT}.")
+    if not isinstance(receipt, Mapping) or receipt.get("receipt") not in FORMATS:
+        raise AnswerError(f"not a receipt of format {' or '.join(map(str, FORMATS))}.")
     for name in (*FIELDS, "signature"):
         if name not in receipt:
             raise AnswerError(f"the receipt has no field {name!r}.")
-    if trusted is not None and receipt["key"] != trusted.strip().lower():
+    keys = [trusted] if isinstance(trusted, str) else trusted
+    if keys is not None and receipt["key"] not in {each.strip().lower() for each in keys}:
         raise AnswerError("the receipt was signed by another key than the one given.")
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(receipt["key"])).verify(

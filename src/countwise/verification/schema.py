@@ -8,13 +8,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
+from countwise.choices import only_keys
 from countwise.errors import RequestError, SchemaError
 from countwise.toml_files import read_toml
 
 Kind = Literal["number", "integer", "binary", "category"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-LARGEST_LEVELS = 200
-LARGEST_BOUND = 1e12
+LARGEST_LEVELS = 200  # of a factor: each is a column of the model
+LARGEST_BOUND = 1e12  # squares of such values are far from infinity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +102,17 @@ def read_schema(path: str | Path) -> Schema:
 
 def schema_from_dict(data: Mapping[str, Any], *, where: str = "schema") -> Schema:
     """A schema from plain data; every unknown word is refused."""
-    _only(data, ("title", "person", "columns"), where=where)
+    only_keys(data, ("title", "person", "columns"), where=where, error=SchemaError)
     columns = _table(data, "columns", where=where)
     if not columns:
         raise SchemaError(f"{where}: no columns. To fix, add a table such as [columns.age].")
     person = _table(data, "person", where=where)
-    _only(person, ("id", "one_row_each", "count", "rows", "skewness"), where=f"{where}, [person]")
+    only_keys(
+        person,
+        ("id", "one_row_each", "count", "rows", "skewness"),
+        where=f"{where}, [person]",
+        error=SchemaError,
+    )
     identity, each = person.get("id"), person.get("one_row_each", False)
     if (identity is None) is not (each is True):
         raise SchemaError(
@@ -163,7 +169,7 @@ def _column(name: str, facts: Any, *, where: str) -> SchemaColumn:
         raise SchemaError(f"{where}: a column name must not be empty or hold a backtick.")
     keys = {"number": ("low", "high"), "integer": ("low", "high"), "category": ("levels",)}
     wanted: tuple[str, ...] = keys.get(kind, ())
-    _only(facts, ("type", *wanted), where=where)
+    only_keys(facts, ("type", *wanted), where=where, error=SchemaError)
     for key in wanted:
         if key not in facts:
             raise SchemaError(f"{where}: no {key}. A column of type {kind} needs it.")
@@ -202,9 +208,3 @@ def _table(data: Mapping[str, Any], key: str, *, where: str) -> Mapping[str, Any
     if not isinstance(table, Mapping):
         raise SchemaError(f"{where}: {key} must be a table.")
     return table
-
-
-def _only(data: Mapping[str, Any], known: tuple[str, ...], *, where: str) -> None:
-    for key in data:
-        if key not in known:
-            raise SchemaError(f"{where}: unknown word {key!r}; known are {', '.join(known)}.")

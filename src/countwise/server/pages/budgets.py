@@ -13,12 +13,12 @@ from countwise.server.accounts import Actor
 from countwise.server.histories import MOST_ROWS
 from countwise.server.http import Caller, Changing, Stewardships
 from countwise.server.pages.shell import Posted, see, show, word
-from countwise.server.refusals import NotThere
-from countwise.server.request_bodies import PathName, Scope
+from countwise.server.refusals import NotThere, Proposed
+from countwise.server.request_bodies import Id, PathName, Scope
 from countwise.server.stewardship import Stewardship
 
 router = APIRouter(prefix="/steward")
-SHOWN = 50
+SHOWN = 50  # entries on a page: a few screens; all of them in the history
 
 
 @router.get("")
@@ -30,6 +30,7 @@ def overview(request: Request, steward: Stewardships, actor: Caller) -> Response
         request=request,
         datasets=steward.datasets(actor),
         budgets=steward.balances(actor),
+        proposals=steward.proposals(actor),
     )
 
 
@@ -41,6 +42,16 @@ def dataset(request: Request, steward: Stewardships, actor: Caller, name: PathNa
         raise NotThere("there is no such data set.")
     users = [user for user in steward.users(actor) if name in user.datasets]
     return show("steward_dataset.html", actor, request=request, dataset=found[0], users=users)
+
+
+@router.post("/proposals/{id}/{how}")
+def decide(
+    steward: Stewardships, actor: Changing, id: Id,
+    how: Annotated[Literal["approve", "refuse"], InPath()],
+) -> Response:  # fmt: skip
+    """Approve another steward's proposal, or turn it down."""
+    steward.decide(actor, id, approve=how == "approve")
+    return see(f"/steward?done={how}")
 
 
 @router.get("/budgets/{scope}/{name}")
@@ -60,7 +71,7 @@ def change(
     act = {"grant": steward.grant, "cap": steward.set_cap}[how]
     try:
         act(actor, scope, name, word(form, "epsilon", longest=100))
-    except InputError as problem:
+    except (InputError, Proposed) as problem:
         return _page(request, steward, actor, scope, name, errors={how: str(problem)})
     return see(f"/steward/budgets/{scope}/{name}?done={how}")
 

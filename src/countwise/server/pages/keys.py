@@ -5,7 +5,7 @@ from fastapi.responses import Response
 
 from countwise.errors import InputError
 from countwise.server.accounts import Actor
-from countwise.server.http import Caller, Changing, Services
+from countwise.server.http import Caller, Changing, Services, address
 from countwise.server.pages.shell import Posted, see, show, word
 from countwise.server.refusals import Forbidden, TooMany
 from countwise.server.request_bodies import Id
@@ -25,7 +25,8 @@ def account(request: Request, service: Services, actor: Caller) -> Response:
 def password(request: Request, service: Services, actor: Changing, form: Posted) -> Response:
     """Another password; all sessions end, this one too."""
     try:
-        service.change_password(actor, str(form.get("old", "")), str(form.get("new", "")))
+        old, new = str(form.get("old", "")), str(form.get("new", ""))
+        service.change_password(actor, old, new, address(request))
     except (InputError, Forbidden, TooMany) as problem:
         return _page(request, service, actor, password_error=str(problem), status=422)
     return see("/sign-in")
@@ -69,7 +70,7 @@ def _page(
         actor,
         request=request,
         status=status,
-        keys=service.keys(actor),
+        keys=[] if actor.new_password else service.keys(actor),
         made=made,
         key_error=key_error,
         password_error=password_error,

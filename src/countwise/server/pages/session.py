@@ -5,23 +5,32 @@ import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Cookie, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from countwise.errors import CountwiseError
+from countwise.server.events import note
 from countwise.server.http import (
     COOKIE,
     CSRF_FIELD,
+    DEVICE,
     Changing,
     Services,
     address,
     clear_session,
     set_session,
 )
+from countwise.server.identity_provider import (
+    IdentityProvider,
+    new_errand,
+    read_errand,
+    sign_in_with,
+)
 from countwise.server.pages.shell import Posted, see, show, word
-from countwise.server.refusals import Forbidden, NotSignedIn, status_of
+from countwise.server.refusals import Forbidden, NotSignedIn, NotThere, status_of
+from countwise.server.service import Service
 
 router = APIRouter()
-FORM_COOKIE = "countwise_form"
+FORM_COOKIE, ERRAND_COOKIE = "countwise_form", "countwise_errand"
 
 
 @router.get("/sign-in")
@@ -44,7 +53,8 @@ def sign_in(
         problem: CountwiseError = Forbidden("The form was too old. Please try again.")
         return _form(service, next=place, name=name, problem=problem)
     try:
-        made = service.sign_in(name, str(form.get("password", "")), address(request))
+        known = request.cookies.get(DEVICE, "")
+        made = service.sign_in(name, str(form.get("password", "")), address(request), known)
     except CountwiseError as caught:
         return _form(service, next=place, name=name, problem=caught)
     response = see(place if _inside(place) else "/")
@@ -54,14 +64,21 @@ def sign_in(
 
 
 def _form(
-    service: Services, *, next: str, name: str = "", problem: CountwiseError | None = None
+    service: Service, *, next: str, name: str = "", problem: CountwiseError | None = None
 ) -> Response:
     token = secrets.token_urlsafe(32)
     status, _, message = status_of(problem) if problem else (200, "", "")
-    if isinstance(problem, NotSignedIn):
+    if isinstance(problem, NotSignedIn) and name:
         message = "The name or the password is wrong."
     response = show(
-        "sign_in.html", None, status=status, token=token, next=next, name=name, problem=message
+        "sign_in.html",
+        None,
+        status=status,
+        token=token,
+        next=next,
+        name=name,
+        problem=message,
+        elsewhere=service.provider is not None,
     )
     response.set_cookie(
         FORM_COOKIE,
@@ -77,6 +94,50 @@ def _form(
 def _inside(place: str) -> bool:
     """Whether an address is a page of ours: one slash at its start, nothing of another host."""
     return place.startswith("/") and not place.startswith("//") and "\\" not in place
+
+
+@router.get("/sign-in/office")
+def go_to_provider(service: Services) -> Response:
+    """On to the office's identity provider."""
+    errand = new_errand()
+    response = RedirectResponse(_provider(service).begin(errand), status_code=303)
+    response.set_cookie(
+        ERRAND_COOKIE,
+        errand.to_text(),
+        max_age=600,
+        path="/sign-in",
+        httponly=True,
+        samesite="lax",  # it must come along when the provider sends the browser back
+        secure=service.config.secure_cookies,
+    )
+    return response
+
+
+@router.get("/sign-in/office/back")
+def come_back(
+    request: Request,
+    service: Services,
+    known: Annotated[str, Cookie(alias=ERRAND_COOKIE)] = "",
+) -> Response:
+    """Back from the provider: a session, or a refusal and no more."""
+    returned = {name: value[:4000] for name, value in request.query_params.items()}
+    try:
+        provider = _provider(service)
+        claims = provider.claims(read_errand(known), returned)
+        made = sign_in_with(service.engine, service.config, provider, claims)
+    except NotSignedIn as problem:
+        note(service.engine, "", "sign-in failed", why="provider", address=address(request)[:100])
+        return _form(service, next="/", problem=problem)
+    response = show("signed_in.html", None)  # a page of ours, so that its cookie comes along
+    set_session(response, service.config, made)
+    response.delete_cookie(ERRAND_COOKIE, path="/sign-in", httponly=True, samesite="lax")
+    return response
+
+
+def _provider(service: Service) -> IdentityProvider:
+    if service.provider is None:
+        raise NotThere("there is no such page.")
+    return service.provider
 
 
 @router.post("/sign-out")

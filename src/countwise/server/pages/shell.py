@@ -20,6 +20,8 @@ DONE = {
     "revoked": "The key was revoked.",
     "grant": "The budget was raised.",
     "cap": "The budget was set.",
+    "approve": "The proposal was approved.",
+    "refuse": "The proposal was turned down.",
     "closed": "The account was closed and its sessions ended.",
     "opened": "The account is open again.",
     "access": "What the user may use was changed.",
