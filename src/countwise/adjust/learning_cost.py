@@ -52,8 +52,7 @@ def learning_cost(hierarchy: Hierarchy, variances: Sequence[float]) -> LearningC
             continue
         nodes = hierarchy.sizes[level]
         entries = sum(_entries(float(each)) for each in _classes(spread))
-        ways = 3 if level > 1 else 1
-        seconds += LEVEL_SECONDS + TABLE_SECONDS * ways * entries + NODE_SECONDS * nodes
+        seconds += LEVEL_SECONDS + TABLE_SECONDS * entries + NODE_SECONDS * nodes
         most = max(most, LEVEL_BYTES + ENTRY_BYTES * entries)
     return LearningCost(seconds, most + NODE_BYTES * sum(hierarchy.sizes))
 
