@@ -12,8 +12,8 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.planned_charges import Account, as_data, print_charges
+from countwise.cli.stand_in_tables import Trial, print_stand_in
 from countwise.cli.table_margins import make_outlook, print_outlook, print_promise
-from countwise.errors import PlanError
 from countwise.noise.numbers import written
 from countwise.release.aims import least_plan
 from countwise.release.budget import Budget, counts_in_words
@@ -120,10 +120,17 @@ def plan(
         reading=options.make_reading(locals()),
     )
     if asked.across:
+        trial = (
+            None
+            if stand_in is None
+            else Trial(
+                file=stand_in, count=count, layout=loader, repetitions=repetitions, seed=seed
+            )
+        )
         _plan_crossed(
             cells,
             asked,
-            stand_in,
+            trial,
             out_file,
             least=unit is not None,
             page=page,
@@ -197,7 +204,7 @@ def _write_page(
 def _plan_crossed(
     cells: Path,
     asked: Plan,
-    stand_in: Path | None,
+    trial: Trial | None,
     out_file: Path | None,
     *,
     least: bool,
@@ -209,24 +216,26 @@ def _plan_crossed(
     layout: Layout,
 ) -> None:
     """The same for tables that cross: what each publishes, costs, and stays within."""
-    if stand_in is not None:
-        raise PlanError(
-            "--stand-in simulates releases of one tree, and these tables cross. To fix, leave it "
-            "out: the errors after least squares are known without it."
-        )
     crossing = read_crossed_domain(cells, asked.variables, count=count, layout=layout)
     saving = largest_saving(asked, crossing.workload, least=least)
     if least:
         asked = least_plan(asked, crossing.workload)
     costs = account.charges(asked)
     outlook = make_outlook(asked, crossing.workload, least=least)
+    simulated = None
+    if trial is not None:
+        simulated = trial.errors(outlook.chosen, crossing.workload, outlook.budget)
     _write(asked, out_file, overwrite=overwrite)
     _write_page(outlook.chosen, crossing.workload, page, outlook.within, overwrite=overwrite)
     if json:
-        said = {} if saving is None else {"expensive": asdict(saving)}
+        said: dict[str, Any] = {} if saving is None else {"expensive": asdict(saving)}
+        if simulated is not None:
+            said |= {"stand_in": simulated.to_list(), "releases": simulated.releases}
         print_json(outlook.to_dict() | said | as_data(costs))
         return
     print_outlook(outlook)
+    if simulated is not None:
+        print_stand_in(simulated, outlook.accuracy)
     if saving is not None:
         out.print(saving.words, markup=False)
     print_charges(costs)

@@ -10,20 +10,30 @@ import typer
 
 from countwise.choices import one_of
 from countwise.cli import claim_commands, options
+from countwise.cli.advice_tables import (
+    option_data,
+    print_levels,
+    print_options,
+    write_levels,
+    write_options,
+)
 from countwise.cli.claim_commands import Seed, plain
 from countwise.cli.console import out, print_json, print_table, progress
+from countwise.cli.output_files import PAGES, output_files
 from countwise.errors import InputError
 from countwise.noise.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
 from countwise.noise.numbers import exact, written
 from countwise.release.folder import refuse_existing, whole
+from countwise.release.plan import Plan
 from countwise.reports.risk_page import advice_page, mechanisms_page
 from countwise.risk import number_lists
-from countwise.risk.advice import PURE, RANKED, WARNING, advise
+from countwise.risk.advice import PURE, RANKED, WARNING, Option, advise
 from countwise.risk.closed import CLOSED
 from countwise.risk.loss import DRAWS, METHODS, expected_losses
 from countwise.risk.mechanisms import DELTA, MECHANISMS, SALARIES, compare
 from countwise.risk.monte_carlo import NUMBERS_A_BATCH
-from countwise.tables.reading import read_public_counts
+from countwise.risk.table_advice import advise_tables
+from countwise.tables.reading import read_public_cells, read_public_counts
 
 app = typer.Typer(help="Expected loss of estimators and mechanisms, on public or made-up counts.")
 LEAST = Fraction(1, 1000)  # below, the Gaussian would be wider than its table
@@ -157,50 +167,114 @@ def _round(epsilon: Fraction) -> bool:
 def advise_on(
     table: Annotated[Path, typer.Argument(help="PUBLIC or made-up counts, one row a cell.")],
     by: options.By = None,
+    across: options.Across = None,
+    tables: options.Tables = None,
     count: Annotated[str, typer.Option(help="Count column.")] = "count",
-    epsilon: options.Epsilon = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Privacy loss in all; several such as 0.5,1,2 in one run.")
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="The same as zCDP, of tables that cross: 0.05,1/2."),
+    ] = None,
     repetitions: Annotated[int, typer.Option(min=3, help="Simulated releases an option.")] = 50,
     seed: Seed = 0,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write every figure here, .csv or .parquet.")
+    ] = None,
     page: Page = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Rank adjustments and mechanisms on a stand-in table. Never on confidential counts."""
-    chosen = options.make_plan(None, {"by": by, "epsilon": epsilon})
-    if page is not None:
-        refuse_existing(page, overwrite=overwrite)
-    hierarchy, cells = read_public_counts(table, by=chosen.by, count=count)
-    with progress(len(RANKED) * len(PURE)) as tell:
-        ranked, refused = advise(
-            hierarchy,
-            cells,
-            chosen,
-            rng=np.random.default_rng(seed),
-            repetitions=repetitions,
-            tell=tell,
+    """Rank what plans could do by all their tables, on a stand-in. Never on confidential counts."""
+    losses, plans = _plans_at(epsilon, rho, {"by": by, "across": across, "tables": tables})
+    output_files({"--csv": csv}, {"--out": (page, PAGES)}, overwrite=overwrite)
+    if plans[0].across:
+        if page is not None:
+            raise InputError("--out draws the options of one tree. To fix, write --csv.")
+        _advise_crossed(table, plans, count, repetitions, seed, csv, overwrite, json)
+        return
+    if rho is not None:
+        raise InputError(
+            "--rho is for tables that cross: the noise of one tree is ranked at one ε. To fix, "
+            "give --epsilon."
         )
+    if page is not None and len(plans) > 1:
+        raise InputError("--out draws one loss. To fix, give one, or write --csv.")
+    hierarchy, cells = read_public_counts(table, by=plans[0].by, count=count)
+    ranked: list[tuple[str, list[Option]]] = []
+    with progress(len(plans) * len(RANKED) * len(PURE)) as tell:
+        for loss, plan in zip(losses, plans, strict=True):
+            found, refused = advise(
+                hierarchy,
+                cells,
+                plan,
+                rng=np.random.default_rng(seed),
+                repetitions=repetitions,
+                tell=tell,
+            )
+            ranked.append((f"ε = {loss}", found))
     if page is not None:
-        text = advice_page(ranked, hierarchy, epsilon=epsilon or "", repetitions=repetitions)
+        text = advice_page(found, hierarchy, epsilon=epsilon or "", repetitions=repetitions)
         with whole(page, overwrite=overwrite) as partial:
             partial.write_text(text, encoding="utf-8")
+    if csv is not None:
+        write_levels(ranked, hierarchy, csv, overwrite=overwrite)
     if json:
-        options_ = [plain(asdict(o)) | {"cell_rmse": o.cell_rmse(len(cells))} for o in ranked]
+        options_ = [
+            plain(asdict(o))
+            | {"loss": price, "overall": o.overall, "cell_rmse": o.cell_rmse(len(cells))}
+            for price, one in ranked
+            for o in one
+        ]
         print_json({"warning": WARNING, "options": options_, "refused": refused})
         return
     out.print(f"{WARNING}\n", style="bold")
-    print_table(
-        ("adjustment", "noise", *(f"{level}, rmse" for level in hierarchy.levels), "cells, sse"),
-        [
-            (
-                o.adjustment,
-                o.mechanism,
-                *(f"{value:,.2f}" for value in o.level_rmse),
-                f"{o.cells_sse:,.0f} ± {o.cells_error:,.0f}",
-            )
-            for o in ranked
-        ],
-    )
+    print_levels(ranked, hierarchy)
     for name, problem in refused:
         out.print(f"Not simulated: {name}: {problem}")
     if page is not None:
         out.print(f"See the ranking: open {page.resolve()}")
+
+
+def _plans_at(
+    epsilon: str | None, rho: str | None, words: dict[str, str | None]
+) -> tuple[list[str], list[Plan]]:
+    """The same plan at each of several losses, separated by commas."""
+    if epsilon is not None and rho is not None:
+        raise InputError("--epsilon and --rho are two units of one loss. To fix, give one.")
+    unit = "epsilon" if rho is None else "rho"
+    given = epsilon if rho is None else rho
+    losses = (given or "",) if "=" in (given or "") else options.names(given)
+    plans = [options.make_plan(None, {**words, unit: each}) for each in losses or (None,)]
+    return list(losses), plans
+
+
+def _advise_crossed(
+    table: Path,
+    plans: list[Plan],
+    count: str,
+    repetitions: int,
+    seed: int,
+    csv: Path | None,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    """The same for tables that cross, ranked by every published table."""
+    space, cells = read_public_cells(table, names=plans[0].variables, count=count)
+    with progress(len(plans) * 5) as tell:
+        found = advise_tables(
+            space,
+            cells,
+            plans,
+            rng=np.random.default_rng(seed),
+            repetitions=repetitions,
+            tell=tell,
+        )
+    if csv is not None:
+        write_options(found, csv, overwrite=overwrite)
+    if json:
+        print_json({"warning": WARNING, "options": option_data(found)})
+        return
+    out.print(f"{WARNING}\n", style="bold")
+    print_options(found)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import exp, fsum, log, sqrt
 
 import numpy as np
 
@@ -12,12 +12,15 @@ from countwise.errors import PlanError
 from countwise.noise.count_noise import MECHANISMS
 from countwise.release.plan import Plan
 from countwise.risk.monte_carlo import simulate_plan
+from countwise.risk.promised_margins import NORMAL, LevelMargins, level_margins
 from countwise.tables.hierarchy import Hierarchy
 
 # Gaussian noise is never ε-private, so at one ε it has no place beside the others.
 PURE = tuple(name for name, each in MECHANISMS.items() if each.unit == "epsilon")
 # One that chooses takes one of those that are ranked themselves.
 RANKED = tuple(name for name, each in ADJUSTMENTS.items() if not each.chooses)
+LEAST = sqrt(1 / 12)  # the error of rounding to whole numbers
+SPOILING, SURE = 1.5, 2.0  # times least squares, beyond so many standard errors
 WARNING = (
     "Run this on public or made-up counts only. The ranking is computed from the counts in the "
     "file without any noise: if they are confidential, publishing it, or choosing a method by "
@@ -35,6 +38,16 @@ class Option:
     cells_error: float
     all_sse: float
     level_rmse: tuple[float, ...]
+    spoiled: tuple[str, ...] = ()
+    """Levels above the cells whose error is 1.5 times that of least squares or more."""
+
+    @property
+    def overall(self) -> float:
+        """The geometric mean over levels of their errors: what options are ranked by.
+
+        That of whole numbers at the least, as a level without noise has none.
+        """
+        return exp(fsum(log(max(each, LEAST)) for each in self.level_rmse) / len(self.level_rmse))
 
     def cell_rmse(self, cells: int) -> float:
         """Root of the mean squared error of a cell."""
@@ -52,7 +65,7 @@ def advise(
     mechanisms: Sequence[str] = PURE,
     tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[Option], list[tuple[str, str]]]:
-    """Options from best to worst by the error of the cells, and what could not be simulated.
+    """Options from best to worst by the errors of all levels, and what could not be simulated.
 
     An option is the base plan with another adjustment and mechanism. Every option is simulated
     from the same start of the generator, so they differ by method more than by luck.
@@ -74,8 +87,9 @@ def advise(
             except PlanError as problem:
                 refused.append((f"{adjustment}, {mechanism}", str(problem)))
                 continue
-            options.append(_option(adjustment, mechanism, results, hierarchy))
-    return sorted(options, key=lambda option: option.cells_sse), refused
+            fitted = level_margins(hierarchy, plan.budget(hierarchy))
+            options.append(_option(adjustment, mechanism, results, hierarchy, fitted))
+    return sorted(options, key=lambda option: option.overall), refused
 
 
 def _option(
@@ -83,8 +97,17 @@ def _option(
     mechanism: str,
     results: Sequence[tuple[float, float]],
     hierarchy: Hierarchy,
+    fitted: Sequence[LevelMargins],
 ) -> Option:
+    spoiled = [
+        level
+        for level, (mean, error), size, margin in zip(
+            hierarchy.levels[:-1], results[:-1], hierarchy.sizes[:-1], fitted[:-1], strict=True
+        )
+        if (mean - SURE * error) / size > (SPOILING * margin.fitted / NORMAL) ** 2 + LEAST**2
+    ]
     return Option(
+        spoiled=tuple(spoiled),
         adjustment=adjustment,
         mechanism=mechanism,
         cells_sse=results[-1][0],

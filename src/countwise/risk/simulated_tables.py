@@ -1,0 +1,120 @@
+"""What a plan would do to tables that cross: simulated releases of public stand-in counts.
+
+Errors are those of the table before it is rounded to whole numbers, which takes far longer than all
+else and adds about 1/12 to a squared error.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from time import monotonic
+
+import numpy as np
+
+from countwise.arrays import FloatArray, IntArray
+from countwise.margins.measurement import Measurement
+from countwise.margins.reconstruction import Reconstruction
+from countwise.margins.whole import Method, real_cells
+from countwise.release.budget import Budget
+from countwise.release.measure import exact_counts
+from countwise.risk.simulation import simulate_noise
+from countwise.tables.notation import margin_of
+from countwise.tables.workload import Margin, Workload
+
+ROUNDING = 1 / 12
+FEWEST = 2  # releases tell how far the next may be from their mean
+SECONDS = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableError:
+    """The root mean squared error of a table's counts, and its standard error over releases."""
+
+    table: str
+    counts: int
+    rmse: float
+    uncertain: float
+
+
+def simulate_tables(
+    workload: Workload, cells: IntArray, budget: Budget, *, rng: np.random.Generator
+) -> tuple[Measurement, ...]:
+    """One set of noisy margins of these cells."""
+    found = []
+    for i, each in enumerate(budget.levels):
+        margin = margin_of(each.level, workload.names)
+        true = workload.sums(cells, margin)
+        noise = simulate_noise(each.law, true.size, rng=rng).reshape(true.shape)
+        exact = exact_counts(budget, i, true.shape)
+        noisy = true + (noise if exact is None else np.where(exact, 0, noise))
+        found.append(Measurement(margin=margin, law=each.law, noisy=noisy, exact=exact))
+    return tuple(found)
+
+
+def table_errors(
+    workload: Workload,
+    cells: IntArray,
+    budget: Budget,
+    *,
+    method: Method,
+    repetitions: int,
+    rng: np.random.Generator,
+    tell: Callable[[int], None] = lambda _: None,
+) -> tuple[list[TableError], int]:
+    """Errors of every published table in releases with the noise of a budget, and how many."""
+
+    def table() -> FloatArray:
+        drawn = simulate_tables(workload, cells, budget, rng=rng)
+        seen = Reconstruction(workload=workload, measurements=drawn)
+        return real_cells(seen, method, rng)[0]
+
+    return repeated(workload, cells, table, repetitions=repetitions, tell=tell)
+
+
+def repeated(
+    workload: Workload,
+    cells: IntArray,
+    table: Callable[[], FloatArray | IntArray],
+    *,
+    repetitions: int,
+    rounding: float = ROUNDING,
+    seconds: float = SECONDS,
+    tell: Callable[[int], None] = lambda _: None,
+) -> tuple[list[TableError], int]:
+    """Errors of tables made again and again: at least twice, then as often as asked for and as fits
+    into the time. `rounding` is what rounding is still to add to squared errors.
+    """
+    squared: list[list[float]] = []
+    started = monotonic()
+    while len(squared) < max(repetitions, FEWEST):
+        used, done = monotonic() - started, len(squared)
+        if done >= FEWEST and used * (done + 1) > seconds * done:
+            break
+        tell(done)
+        errors = np.asarray(table() - cells, dtype=np.float64)
+        squared.append([_squared(workload, errors, each) for each in workload.margins])
+    return _summary(workload, np.array(squared), rounding), len(squared)
+
+
+def _squared(workload: Workload, errors: FloatArray, margin: Margin) -> float:
+    return float((workload.sums(errors, margin) ** 2).mean())
+
+
+def _summary(workload: Workload, squared: FloatArray, rounding: float) -> list[TableError]:
+    """Figures of squared errors, a row a release and a column a table."""
+    means = squared.mean(axis=0) + rounding
+    spread = squared.std(axis=0, ddof=1) / sqrt(len(squared))
+    return [
+        TableError(
+            table=workload.name(margin),
+            counts=workload.size(margin),
+            rmse=sqrt(mean),
+            uncertain=0.0 if mean == 0 else error / (2 * sqrt(mean)),
+        )
+        for margin, mean, error in zip(workload.margins, means, spread, strict=True)
+    ]
+
+
+def overall(errors: Sequence[TableError]) -> float:
+    """The geometric mean over tables of their errors, that of whole numbers at the least."""
+    return float(np.exp(np.mean([np.log(max(each.rmse, sqrt(ROUNDING))) for each in errors])))
