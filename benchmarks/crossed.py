@@ -152,7 +152,7 @@ class Ordered:
         noisy = measure(self.table, plan.budget(self.table.space))
         method = plan.adjustment(tie_key=int(rng.integers(2**62)), rng=rng)
         cells = np.zeros(len(self.places), np.int64)
-        cells[self.places] = method([noisy])[-1]
+        cells[self.places] = method.adjusted([noisy]).counts[-1]
         return cells
 
 

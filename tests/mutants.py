@@ -145,8 +145,8 @@ RELEASE = (
         levels("laplace", ONE),
         (
             "geometric noise in place of Laplace",
-            '"laplace": Mechanism(law=RoundedLaplace,',
-            '"laplace": Mechanism(law=Geometric,',
+            "law=RoundedLaplace,",
+            "law=Geometric,",
         ),
     ),
     *_mutants(

@@ -21,13 +21,13 @@ import countwise as cw
 from countwise.adjust.adjustments import ADJUSTMENTS, Choices
 from countwise.adjust.tree_walk import Piece
 from countwise.errors import InputError, PlanError, TableError
-from countwise.release import piecewise_release
 from countwise.release.checkpoints import Staging
 from countwise.release.count_sources import record_source, table_source
 from countwise.release.document import read_release
 from countwise.release.folder import place
 from countwise.release.piece_tasks import TOP, TaskContext
-from countwise.release.piecewise_release import Streamed, method_by_pieces, release_by_pieces
+from countwise.release.pipeline import method_by_pieces, publish
+from countwise.release.publication import Publication
 from countwise.sumproduct.prior_free_laws import ByNormal
 from countwise.tables.cut import Cut, cut_domain, cut_file, gathered
 from countwise.tables.domainfile import read_domain_file
@@ -59,12 +59,12 @@ def written(folder: Path, table: pl.DataFrame, name: str = "cells.parquet") -> P
 
 def make(
     path: Path, out: Path, *, by: tuple[str, ...] = BY, most: int = 80, **changes: object
-) -> Streamed:
+) -> Publication:
     how = {key: changes.pop(key) for key in ("fresh", "overwrite", "csv") if key in changes}
     domain = changes.pop("domain", None)
     source = table_source(path, by=by, count="count", domain=domain, most=most)
     assert source is not None
-    return release_by_pieces(source, cw.Plan(**({"epsilon": 3, "by": by} | changes)), out, **how)
+    return publish(source, cw.Plan(**({"epsilon": 3, "by": by} | changes)), out, **how)
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -152,7 +152,7 @@ def test_a_release_in_pieces_reads_like_any_other(method: str, tmp_path: Path) -
     back = cw.read_release(out)
     assert back.hierarchy.sizes == (1, 5, 35, 385)
     assert back.budget == expected.budget == made.budget
-    assert set(made.manifest) == set(expected.manifest()) | {"checksums"}
+    assert set(made.manifest()) == set(expected.manifest()) | {"checksums"}
     assert {path.name for path in out.iterdir()} == {
         "counts.csv", "counts.parquet", "measurements.parquet", "release.json", "certificate.html"
     }  # fmt: skip
@@ -321,7 +321,7 @@ def test_records_are_counted_into_pieces(tmp_path: Path) -> None:
     )
     assert source is not None
     plan = cw.Plan(epsilon=200_000, by=domain.by)
-    release_by_pieces(source, plan, tmp_path / "release")
+    publish(source, plan, tmp_path / "release")
     back = cw.read_release(tmp_path / "release")
     truth = tabulate(path, tabulation)
     assert back.hierarchy.sizes == truth.hierarchy.sizes == source.sizes()
@@ -370,7 +370,7 @@ def test_a_killed_run_goes_on_and_draws_no_noise_twice(tmp_path: Path) -> None:
     """kill -9 in every stage; what was measured before is in the release, bit by bit."""
     table = frame(LARGE)
     written(tmp_path, table)
-    signs = ("measured-000100.npz", TOP, "adjusted-000100.npz", "out/counts.parquet")
+    signs = ("measured-000100.npz", TOP, "adjusted-000100.npz", "new/release/counts.parquet")
     kept: dict[str, str] = {}
     for sign in signs:
         killed(tmp_path, sign)
@@ -395,7 +395,7 @@ def test_a_killed_run_goes_on_and_draws_no_noise_twice(tmp_path: Path) -> None:
 def stopped(path: Path, out: Path, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
     """A run that fails when it begins to adjust."""
     with monkeypatch.context() as patch:
-        patch.setattr(piecewise_release, "_adjust", lambda *_: 1 / 0)
+        patch.setattr(TaskContext, "adjust_top", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             make(path, out, **changes)
 
@@ -456,14 +456,14 @@ def test_a_stopped_run_of_a_database_can_not_go_on_measuring(
         database.sql(f"CREATE TABLE people AS FROM '{path}'")
     engine = f"duckdb://{tmp_path}/people.duckdb"
 
-    def run() -> Streamed:
+    def run() -> Publication:
         source = record_source(
             "people", tabulation, domain=tmp_path / "domain.toml", engine=engine, most=40
         )
         assert source is not None
         assert not source.lasting
         plan = cw.Plan(epsilon=1, by=tabulation.domain.by, person="id", rows=2)
-        return release_by_pieces(source, plan, tmp_path / "release")
+        return publish(source, plan, tmp_path / "release")
 
     with monkeypatch.context() as patch:
         patch.setattr(TaskContext, "measure_top", lambda *_: 1 / 0)

@@ -13,7 +13,7 @@ from countwise.errors import InputError, ReleaseError
 from countwise.release import person_rows
 from countwise.release.count_sources import table_source
 from countwise.release.person_rows import WHAT, write_records
-from countwise.release.piecewise_release import release_by_pieces
+from countwise.release.pipeline import publish
 
 BY = ["state", "county"]
 
@@ -80,7 +80,7 @@ def test_a_release_in_pieces_is_written_without_being_held(cells: Path, tmp_path
     assert source is not None
     for parts in (False, True):
         folder = tmp_path / f"pieces{parts}"
-        release_by_pieces(source, cw.Plan(epsilon=1, by=by), folder, data_set=parts)
+        publish(source, cw.Plan(epsilon=1, by=by), folder, data_set=parts)
         file = tmp_path / f"{folder.name}.parquet"
         write_records(folder, file)
         assert counted(pl.read_parquet(file)) == counted(cw.records(cw.read_release(folder)))

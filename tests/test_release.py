@@ -185,7 +185,7 @@ def test_the_manifest_is_enough_to_infer_from(tmp_path: Path) -> None:
     plain = {"split": "even", "mechanism": "geometric"}
     released(HARD_CASES[2], **plain).save(tmp_path / "r")
     manifest = json.loads((tmp_path / "r" / "release.json").read_text())
-    assert manifest["format"] == 1
+    assert manifest["format"] == 2
     assert manifest["privacy"] == {
         "epsilon": "1",
         "sum": "1/3 (total) + 1/3 (l0) + 1/3 (l1) = 1",
@@ -194,8 +194,8 @@ def test_the_manifest_is_enough_to_infer_from(tmp_path: Path) -> None:
         "more than e^1 ≈ 2.72 times more or less likely.",
         "rows": 1,
     }
-    assert manifest["levels"][2] == {
-        "level": "l1", "nodes": 12, "law": "geometric", "scale": "3", "sensitivity": 1,
+    assert manifest["measured"][2] == {
+        "margin": "l1", "counts": 12, "law": "geometric", "scale": "3", "sensitivity": 1,
         "epsilon": "1/3",
     }  # fmt: skip
     assert re.fullmatch("[0-9a-f]{16}", manifest["adjustment"]["tie_key"])
@@ -289,7 +289,8 @@ def _edit_json(change: Callable[[dict[str, object]], object]) -> Callable[[Path]
         (lambda f: (f / "counts.parquet").unlink(), "counts.parquet is missing"),
         (lambda f: (f / "counts.csv").write_text("x"), "was changed after"),
         (_edit_json(lambda m: m.update(format=99)), "not of release format 1"),
-        (_edit_json(lambda m: m.pop("levels")), "has no 'levels'"),
+        (_edit_json(lambda m: m.pop("measured")), "has no 'measured'"),
+        (_edit_json(lambda m: m["measured"].pop()), "the noise of every level"),
     ],
 )
 def test_damaged_folders_are_refused(

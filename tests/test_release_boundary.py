@@ -242,7 +242,7 @@ def work(tmp_path: Path) -> tuple[TaskContext, Confidential]:
     plan = Plan(epsilon=3, by=BY, split="even", mechanism="geometric", adjust="mode")
     (tmp_path / "staging").mkdir(mode=0o700)
     made = TaskContext(plan=plan, budget=plan.budget(hierarchy), method="mode", cut=cut,
-                staging=Staging(folder=tmp_path / "staging"), tie_key=None, adjust_key=(1,),
+                store=Staging(folder=tmp_path / "staging"), tie_key=None, adjust_key=(1,),
                 seal=bytes(16))  # fmt: skip
     return made, Confidential(hierarchy, first["count"].to_numpy())
 
@@ -254,7 +254,7 @@ def test_a_second_attempt_at_a_piece_keeps_the_noise_of_the_first(
     kept = []
     for _ in range(2):
         made.measure(table, 0)
-        kept.append(made.staging.kept(measured_name(0), "noisy3")["noisy3"])
+        kept.append(made.store.kept(measured_name(0), "noisy3")["noisy3"])
     assert (kept[0] == kept[1]).all()
     assert (kept[0] != table.reveal()).any()
 
@@ -269,7 +269,7 @@ def test_attempts_that_do_not_know_of_each_other_leave_one_noise(
 
     def attempt() -> None:
         made.measure(table, 0)
-        seen.append(made.staging.kept(name, "noisy3")["noisy3"])
+        seen.append(made.store.kept(name, "noisy3")["noisy3"])
 
     threads = [threading.Thread(target=attempt) for _ in range(6)]
     for thread in threads:

@@ -56,7 +56,7 @@ def test_a_tabulated_file_says_how_many_rows_of_a_person_it_counts(folder: Path)
     done = run(*release, "--out", "one", cwd=folder)
     manifest = json.loads(done.stdout)
     assert manifest["privacy"]["rows"] == 2
-    assert [each["sensitivity"] for each in manifest["levels"]] == [2, 2, 2]
+    assert [each["sensitivity"] for each in manifest["measured"]] == [2, 2, 2]
     refused = run(*release, "--rows", 1, "--out", "two", cwd=folder)
     assert refused.returncode == 2
     assert "counted with up to 2 rows a person" in refused.stderr

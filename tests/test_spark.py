@@ -30,7 +30,7 @@ from countwise.errors import TableError
 from countwise.release.checkpoints import Staging
 from countwise.release.count_sources import table_source
 from countwise.release.folder import place
-from countwise.release.piecewise_release import release_by_pieces
+from countwise.release.pipeline import publish
 from countwise.release.spark import OnSpark, spark_record_source
 from countwise.tables import spark_session
 from countwise.tables.crossed_cells import read_crossed_domain, variables_of
@@ -129,7 +129,7 @@ def test_records_are_counted_measured_and_adjusted_on_executors(
     tabulation = Tabulation(domain=read_domain_file(domain, by=BY))
     source = spark_record_source(path, tabulation, domain=domain, engine="spark", most=20)
     assert source is not None
-    made = release_by_pieces(
+    made = publish(
         source,
         cw.Plan(epsilon=200_000, by=BY),
         tmp_path / "release",
@@ -142,7 +142,7 @@ def test_records_are_counted_measured_and_adjusted_on_executors(
         by_labels(tabulation.domain.hierarchy, tabulate(path, tabulation).reveal()),
     )
     assert back.hierarchy.find(("W", "1", "a"))
-    assert back.manifest().items() <= made.manifest.items()
+    assert back.manifest().items() <= made.manifest().items()
     parts = sorted(path.name for path in (tmp_path / "release" / "counts.parquet").iterdir())
     assert parts[0] == "00-000000.parquet"
     assert len(parts) == 2 + 2 * 4
@@ -156,9 +156,7 @@ def test_bounded_rows_on_executors(session: Any, tmp_path: Path) -> None:
     source = spark_record_source(path, tabulation, domain=domain, engine="spark", most=20)
     assert source is not None
     plan = cw.Plan(epsilon=200_000, by=BY, person="id", rows=1)
-    release_by_pieces(
-        source, plan, tmp_path / "release", runner=OnSpark(session=session), data_set=True
-    )
+    publish(source, plan, tmp_path / "release", runner=OnSpark(session=session), data_set=True)
     total = cw.read_release(tmp_path / "release").counts[0][0]
     assert total == pl.read_parquet(path)["id"].n_unique()
 
@@ -171,7 +169,7 @@ def test_records_outside_the_domain_are_refused_without_showing_them(
     source = spark_record_source(path, tabulation, domain=domain, engine="spark", most=20)
     assert source is not None
     with pytest.raises(TableError, match="column 'race' has no level of the domain") as refusal:
-        release_by_pieces(
+        publish(
             source,
             cw.Plan(epsilon=1, by=BY),
             tmp_path / "release",
@@ -284,7 +282,7 @@ def test_a_killed_executor_does_not_change_what_was_measured(session: Any, tmp_p
     source = table_source(path, by=BY, count="count", domain=None, most=100)
     assert source is not None
     with monitored(staging, seen) as changed:
-        release_by_pieces(
+        publish(
             source,
             cw.Plan(epsilon=1, by=BY),
             tmp_path / "release",

@@ -12,7 +12,7 @@ import countwise as cw
 from countwise.cli import app
 from countwise.errors import InputError
 from countwise.release.table_accuracy import NORMAL, table_accuracy
-from countwise.risk.simulated_tables import TableError, overall, repeated, table_errors
+from countwise.risk.simulated_tables import SimulatedError, overall, repeated, table_errors
 from countwise.risk.table_advice import ONE_TREE, advise_tables
 from countwise.tables.workload import Workload
 from crossed_tables import flat, tree
@@ -61,7 +61,9 @@ def test_figures_are_means_over_releases(space: Workload) -> None:
     assert total.rmse == pytest.approx(48 * np.sqrt(19 / 3))
     spread = np.std([1.0, 9.0, 9.0], ddof=1) / np.sqrt(3)
     assert total.uncertain == pytest.approx(48 * spread / (2 * np.sqrt(19 / 3)))
-    alike = [TableError(table=t, counts=1, rmse=r, uncertain=0.0) for t, r in (("a", 2), ("b", 8))]
+    alike = [
+        SimulatedError(table=t, counts=1, rmse=r, uncertain=0.0) for t, r in (("a", 2), ("b", 8))
+    ]
     assert overall(alike) == pytest.approx(4.0)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from countwise.release.run import release
     from countwise.risk.tree_targets import plan_for_targets
     from countwise.tables.reading import read_counts, read_domain
+    from countwise.verification.schema import Schema, read_schema
 
 __all__ = [
     "BudgetError",
@@ -31,6 +32,7 @@ __all__ = [
     "InputError",
     "Plan",
     "Release",
+    "Schema",
     "compare",
     "infer",
     "infer_counts",
@@ -40,6 +42,7 @@ __all__ = [
     "read_domain",
     "read_plan",
     "read_release",
+    "read_schema",
     "records",
     "release",
 ]
@@ -48,6 +51,7 @@ _ROOMS = {
     "CrossedRelease": "release.crossed_release",
     "Plan": "release.plan",
     "Release": "release.document",
+    "Schema": "verification.schema",
     "compare": "inference.changes",
     "infer": "inference.routes",
     "infer_counts": "inference.paper_tables",
@@ -57,6 +61,7 @@ _ROOMS = {
     "read_domain": "tables.reading",
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
+    "read_schema": "verification.schema",
     "records": "release.person_rows",
     "release": "release.run",
 }

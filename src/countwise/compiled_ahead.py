@@ -25,7 +25,7 @@ from countwise.release.count_sources import table_source
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.large_release import read_large_release
-from countwise.release.piecewise_release import release_by_pieces
+from countwise.release.pipeline import publish
 from countwise.release.plan import Plan
 from countwise.release.run import release
 from countwise.risk.loss import expected_losses
@@ -96,7 +96,7 @@ def releases_in_pieces() -> None:
         folder = Path(name)
         source = table_source(clinics(), by=BY, count=COUNT, domain=None, most=PIECE)
         assert source is not None
-        release_by_pieces(source, plan, folder / "release")
+        publish(source, plan, folder / "release")
         large = read_large_release(folder / "release", most=PIECE)
         assert large is not None
         infer_by_pieces(large, folder, prior=read_prior("none"))

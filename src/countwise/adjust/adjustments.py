@@ -34,6 +34,8 @@ class AdjustmentKind:
     """An adjustment as a plan knows it."""
 
     make: Callable[[Choices], Adjustment]
+    words: str = "every cell for itself, and sums of those"
+    """What it does, for people who do not know its name."""
     fits: bool = False
     """Weighs the noisy counts of all levels, so that a split can count on it."""
     learns: bool = False
@@ -57,28 +59,41 @@ def _from_cells(_: Choices, *, estimator: str) -> Adjustment:
 
 ADJUSTMENTS: dict[str, AdjustmentKind] = {
     "mode": AdjustmentKind(
-        make=lambda choices: Mode(tie_key=choices.tie_key, total=choices.total), in_pieces="mode"
+        make=lambda choices: Mode(tie_key=choices.tie_key, total=choices.total),
+        words="the most probable whole numbers that add up",
+        in_pieces="mode",
     ),
     "least-squares": AdjustmentKind(
         make=lambda choices: LeastSquares(tie_key=choices.tie_key),
+        words="least squares over all noisy counts, then whole numbers",
         fits=True,
         crosses=True,
         in_pieces="least-squares",
     ),
     "bayes": AdjustmentKind(
         make=lambda choices: EmpiricalBayes(tie_key=choices.tie_key, pool=choices.pool),
+        words="what similar noisy counts let expect, then whole numbers",
         fits=True,
         learns=True,
     ),
     "auto": AdjustmentKind(
         make=lambda choices: Auto(tie_key=choices.tie_key, pool=choices.pool),
+        words="what similar noisy counts let expect, then whole numbers",
         fits=True,
         chooses=True,
         crosses=True,
         in_pieces="least-squares",
     ),
-    "draw-1": AdjustmentKind(make=partial(_draw, algorithm=1), in_pieces="draw-1"),
-    "draw-2": AdjustmentKind(make=partial(_draw, algorithm=2), in_pieces="draw-2"),
+    "draw-1": AdjustmentKind(
+        make=partial(_draw, algorithm=1),
+        words="a random draw of whole numbers that add up",
+        in_pieces="draw-1",
+    ),
+    "draw-2": AdjustmentKind(
+        make=partial(_draw, algorithm=2),
+        words="a random draw of whole numbers that add up to the noisy total",
+        in_pieces="draw-2",
+    ),
     **{
         name: AdjustmentKind(
             make=partial(_from_cells, estimator=name),

@@ -7,7 +7,7 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json, progress
-from countwise.cli.release_command import STAGES, print_summary
+from countwise.cli.release_command import print_summary
 from countwise.examples import BY, COUNT, clinics
 from countwise.inference.routes import infer
 from countwise.release.plan import Plan
@@ -27,7 +27,7 @@ def demo(
 ) -> None:
     """Release a small made-up table of clinics, infer the true counts, and draw both."""
     plan = Plan(epsilon=3, by=BY)
-    with progress(STAGES + 2) as tell:
+    with progress(9) as tell:
         tell("reading")
         table = read_counts(clinics(), by=BY, count=COUNT, cells_are_public=True)
         made = make_release(table, plan, tell=tell)

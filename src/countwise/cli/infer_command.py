@@ -31,7 +31,7 @@ from countwise.progress import Tell
 from countwise.release.document import read_release
 from countwise.release.folder import whole
 from countwise.release.large_release import read_large_release
-from countwise.release.piecewise_release import MOST_WHOLE
+from countwise.release.pipeline import MOST_WHOLE
 from countwise.reports.posterior_page import posterior_page
 from countwise.sumproduct.summaries import check_interval
 from countwise.tables.cut import PIECE
@@ -162,8 +162,9 @@ def infer(
             "--page": page,
         }
         if holds_crossed_tables(folder):
-            del others["--draws-out"], others["--prior published"]
             others |= {
+                "--draws-out": None,
+                "--prior published": None,
                 "--interval central": interval == "central",
                 "--engine": engine,
             }

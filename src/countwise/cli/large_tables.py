@@ -1,23 +1,24 @@
 """Tables and releases that are handled in pieces, for the commands that meet them."""
 
 from pathlib import Path
+from typing import Any
 
 from countwise.cli.console import out, print_json, stages
 from countwise.cli.tabulate_command import plan_tabulation
 from countwise.errors import InputError
 from countwise.inference.subtree_posteriors import infer_by_pieces, write_one
-from countwise.release.count_sources import CountSource, record_source, table_source
+from countwise.release.count_sources import (
+    CountSource,
+    HeldSource,
+    record_source,
+    table_source,
+)
 from countwise.release.execution import in_threads
 from countwise.release.folder import whole
 from countwise.release.large_release import LargeRelease
-from countwise.release.payment import Payment
-from countwise.release.piecewise_release import (
-    MOST_WHOLE,
-    Streamed,
-    goes_by_pieces,
-    release_by_pieces,
-)
+from countwise.release.pipeline import MOST_WHOLE, goes_by_pieces, publish
 from countwise.release.plan import Plan
+from countwise.release.publication import Publication
 from countwise.release.spark import OnSpark, spark_record_source
 from countwise.sumproduct.priors import read_prior
 from countwise.tables.dialect import PLAIN, Reading
@@ -63,33 +64,14 @@ def large_source(
     return source
 
 
-def release_large(
-    source: CountSource,
-    plan: Plan,
-    folder: Path,
-    *,
-    engine: str,
-    overwrite: bool,
-    fresh: bool,
-    csv: bool | None,
-    payment: Payment,
-) -> Streamed:
-    """Release in pieces, on Spark where that is the engine, with a bar for each stage."""
-    on_spark = is_spark(engine)
+def publish_it(
+    source: CountSource | HeldSource, plan: Plan, folder: Path, *, engine: str, **how: Any
+) -> Publication:
+    """Release to a folder, on Spark where that is the engine, with a bar for each stage."""
+    on_spark = is_spark(engine) and not isinstance(source, HeldSource)
     runner = OnSpark(session=session(engine)) if on_spark else in_threads
-    with stages() as report:
-        return release_by_pieces(
-            source,
-            plan,
-            folder,
-            overwrite=overwrite,
-            fresh=fresh,
-            csv=csv,
-            runner=runner,
-            data_set=on_spark,
-            payment=payment,
-            report=report,
-        )
+    with stages() as tell:
+        return publish(source, plan, folder, runner=runner, data_set=on_spark, tell=tell, **how)
 
 
 def infer_large(

@@ -16,24 +16,21 @@ from countwise.cli.charging import (
     payment,
     say_charged,
 )
-from countwise.cli.console import err, out, print_json, print_table, progress
-from countwise.cli.large_tables import large_source, release_large
+from countwise.cli.console import err, out, print_json, print_table
+from countwise.cli.large_tables import large_source, publish_it
 from countwise.cli.table_margins import print_tables
 from countwise.cli.tabulate_command import plan_domain, plan_tabulation
 from countwise.errors import PlanError, TableError
 from countwise.noise.numbers import written
 from countwise.release.budget import counts_in_words
+from countwise.release.count_sources import CountSource, HeldSource
 from countwise.release.crossed_release import CrossedRelease
-from countwise.release.document import Release
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.folder import refuse_existing
-from countwise.release.payment import in_memory
-from countwise.release.piecewise_release import Streamed
 from countwise.release.plan import Plan
 from countwise.release.plan_loss import loss_of
 from countwise.release.promise import make_promise
-from countwise.release.publication import MOST_CSV
-from countwise.release.run import release as make_release
+from countwise.release.publication import CSV, MOST_CSV, Publication
 from countwise.tables.confidential import Confidential
 from countwise.tables.cut import PIECE
 from countwise.tables.dialect import PLAIN, Reading
@@ -48,7 +45,6 @@ EXAMPLE = (
     "Example: countwise release cells.csv --by region,county --count n --epsilon 1 "
     "--cells-are-public --out release/"
 )
-STAGES = 8
 
 
 def release(
@@ -157,30 +153,14 @@ def release(
         plain=(layout, total_code, reading, sum_duplicates) == ("long", None, PLAIN, False)
         and (domain is not None or cells_are_public),
     )
-    if source is not None:
-        streamed = release_large(
-            source,
-            plan,
-            folder,
-            engine=engine,
-            overwrite=overwrite,
-            fresh=fresh,
-            csv=csv,
-            payment=paid,
-        )
-        facts = charged(ledger, dataset, paid)
-        print_streamed(streamed, folder, facts, json=json)
-        warn_about_rows(plan, records)
-        return
-    if table is None:
+    held: CountSource | HeldSource | None = source
+    if held is None and table is None:
         counted = counting(plan, domain, engine=engine, no_totals=no_totals, reading=reading)
-    with in_memory(folder, paid, fresh=fresh) as run, progress(STAGES) as tell:
-        if table is None:
-            tell("counting records")
-            confidential = counted(str(records))
-        else:
-            tell("reading")
-            confidential = read_counts(
+        held = HeldSource(read=lambda: counted(str(records)), stage="counting records")
+    elif held is None:
+
+        def read() -> Confidential | Confidential[Workload]:
+            return read_counts(
                 table,
                 by=plan.by,
                 across=plan.across or None,
@@ -190,17 +170,20 @@ def release(
                 loader=loader,
                 sum_duplicates=sum_duplicates,
             )
-        plan = plan.settled(confidential.space)
-        refuse_infeasible(plan, confidential.space)
-        run.drawing()
-        made = make_release(confidential, plan, tell=tell)
-        made.save(folder, overwrite=overwrite, csv=csv, tell=tell, within=run.folder)
+
+        held = HeldSource(read=read)
+    made = publish_it(
+        held,
+        plan,
+        folder,
+        engine=engine,
+        overwrite=overwrite,
+        fresh=fresh,
+        csv=csv,
+        payment=paid,
+    )
     facts = charged(ledger, dataset, paid)
-    if json:
-        print_json(made.manifest() | {"folder": str(folder)} | facts)
-    else:
-        print_summary(made, folder)
-    say_charged(facts, json=json)
+    print_release(made, folder, facts, json=json)
     warn_about_rows(plan, records)
 
 
@@ -273,21 +256,20 @@ def warn_about_rows(plan: Plan, records: str | None) -> None:
         )
 
 
-def print_streamed(made: Streamed, folder: Path, facts: dict[str, Any], *, json: bool) -> None:
-    """What was released in pieces, and what was charged for it."""
+def print_release(made: Publication, folder: Path, facts: dict[str, Any], *, json: bool) -> None:
+    """What was released, and what was charged for it."""
     if made.resumed:
         err.print("Went on from a stopped run: noise it had drawn was kept, none was drawn twice.")
     if json:
-        print_json(made.manifest | {"folder": str(folder), "resumed": made.resumed} | facts)
-        say_charged(facts, json=True)
-        return
-    print_summary(made, folder)
-    say_charged(facts, json=False)
-    if "counts.csv" not in made.manifest["checksums"]:
+        print_json(made.manifest() | {"folder": str(folder), "resumed": made.resumed} | facts)
+    else:
+        print_summary(made, folder)
+    say_charged(facts, json=json)
+    if not json and CSV not in made.checksums:
         out.print("counts.csv was left out; counts.parquet has every count.")
 
 
-def print_summary(made: Release | CrossedRelease | Streamed, folder: Path) -> None:
+def print_summary(made: Publication, folder: Path) -> None:
     """What was released, level by level or table by table, and where it is."""
     if isinstance(made, CrossedRelease):
         print_tables(made.accuracy, made.budget)

@@ -12,7 +12,7 @@ from countwise.margins.whole import Method
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.table_accuracy import NORMAL, TableAccuracy
-from countwise.risk.simulated_tables import TableError, table_errors
+from countwise.risk.simulated_tables import SimulatedError, table_errors
 from countwise.tables.layouts import Layout
 from countwise.tables.reading import read_public_cells
 from countwise.tables.workload import Workload
@@ -22,7 +22,7 @@ from countwise.tables.workload import Workload
 class StandIn:
     """Errors of simulated releases of a stand-in, and how many there were."""
 
-    errors: list[TableError]
+    errors: list[SimulatedError]
     releases: int
 
     def to_list(self) -> list[dict[str, Any]]:

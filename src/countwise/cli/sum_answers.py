@@ -23,14 +23,14 @@ from countwise.inference.statement_probabilities import Probability
 from countwise.pages.charts import chance
 from countwise.progress import Report
 from countwise.release.crossed_release import CrossedRelease, read_release
-from countwise.release.document import read_any_manifest
+from countwise.release.manifest import is_tree, read_manifest
 
 PRINTED = 20
 
 
 def holds_crossed_tables(folder: Path) -> bool:
     """Whether the release in a folder is of tables that cross."""
-    return bool(read_any_manifest(folder)["format"] == CrossedRelease.FORMAT)
+    return not is_tree(read_manifest(folder))
 
 
 def infer_crossed(

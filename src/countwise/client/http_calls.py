@@ -58,6 +58,11 @@ class Calls:
         self._answered = False
         self._opener = urllib.request.build_opener(_Here)
 
+    @property
+    def address(self) -> str:
+        """Whom it calls; the key is not shown."""
+        return self._url
+
     def get(self, path: str) -> Any:
         """What the server says at a place."""
         return _json(self._call(self._request("GET", path)))

@@ -40,6 +40,9 @@ class Client:
         self._calls = Calls(url, key, timeout=timeout, patience=patience, allow_http=allow_http)
         self._public_key = public_key
 
+    def __repr__(self) -> str:
+        return f"Client({self._calls.address!r}; .datasets(), .plan(question), .submit(question))"
+
     def datasets(self) -> tuple[Dataset, ...]:
         """The data sets open to the key's user."""
         return tuple(map(read_dataset, self._calls.get("/datasets")))

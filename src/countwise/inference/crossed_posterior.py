@@ -21,6 +21,7 @@ from countwise.margins.boxes import sum_estimate
 from countwise.margins.leastsquares import Estimates
 from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import fitted, margin_ranges, normal_range
+from countwise.pages.notebook import Framed
 from countwise.progress import Report, unheard
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
@@ -52,6 +53,11 @@ class SumPosterior:
     twice: tuple[str, ...]
     range_at: Callable[[float], tuple[int, int]]
 
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        found = f"{self.mean:,.1f} ± {self.sd:,.1f}, 95%: {low:,} to {high:,}"
+        return f"SumPosterior({self.name!r}: {found})"
+
     def interval(self, level: float = PROBABILITY) -> tuple[int, int]:
         """Lower and upper end, both included."""
         check_level(level)
@@ -59,7 +65,7 @@ class SumPosterior:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossedPosterior:
+class CrossedPosterior(Framed):
     """Ranges of all counts of published tables, and of sums of them, without a prior.
 
     Every other count may be any whole number, all equally likely; the one asked about is 0 or more.
@@ -79,6 +85,10 @@ class CrossedPosterior:
     def __repr__(self) -> str:
         tables = ", ".join(self.workload.name(margin) for margin in self.workload.margins)
         return f"CrossedPosterior(tables {tables}; ask .sum, .probability, .table)"
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a count, as `table` has it."""
+        return self.table()
 
     @cached_property
     def estimates(self) -> Estimates:

@@ -54,9 +54,7 @@ class DrawnPosterior(CrossedPosterior):
     def ranges(self, margin: Margin, level: float = 0.95) -> tuple[IntArray, IntArray]:
         """The fewest most frequent counts that hold a share of the draws, of every node."""
         check_level(level)
-        counts = self._table(margin)
-        low, high = highest_ranges(_frequencies(counts.reshape(len(counts), -1)), level)
-        return low.reshape(counts.shape[1:]), high.reshape(counts.shape[1:])
+        return draw_ranges(self._table(margin), level)
 
     def normals(self, margin: Margin) -> tuple[FloatArray, FloatArray]:
         """The mean and deviation of the draws of every node."""
@@ -94,6 +92,12 @@ class DrawnPosterior(CrossedPosterior):
             twice=named.twice,
             range_at=range_at,
         )
+
+
+def draw_ranges(counts: IntArray, level: float) -> tuple[IntArray, IntArray]:
+    """The fewest most frequent counts that hold a share of draws, which are the first axis."""
+    low, high = highest_ranges(_frequencies(counts.reshape(len(counts), -1)), level)
+    return low.reshape(counts.shape[1:]), high.reshape(counts.shape[1:])
 
 
 def _frequencies(columns: IntArray) -> Laws:

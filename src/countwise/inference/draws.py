@@ -10,16 +10,50 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import InputError
 from countwise.inference.node_names import find, level_names
+from countwise.pages.notebook import ROWS, Framed, Picture, frame_html
+from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
-from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.hierarchy import ROOT, Hierarchy
+
+COLUMNS = 8
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Draws:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Draws(Framed):
     """``levels[d]`` has one row a draw and one column a node; children add up to parents."""
 
     hierarchy: Hierarchy
     levels: tuple[IntArray, ...]
+
+    def __repr__(self) -> str:
+        nodes = self.hierarchy.nodes
+        return f"Draws({len(self):,} of {nodes:,} counts; draws[name], .to_polars, .plot(name))"
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a draw, one column a node by its path, the total first."""
+        return pl.DataFrame(
+            {
+                name: values[:, i]
+                for level, values in enumerate(self.levels)
+                for i, name in enumerate(level_names(self.hierarchy, level))
+            }
+        )
+
+    def _repr_html_(self) -> str:
+        """The first draws of the first nodes."""
+        first = {
+            name: values[:ROWS, i]
+            for level, values in enumerate(self.levels)
+            for i, name in zip(range(COLUMNS), level_names(self.hierarchy, level), strict=False)
+        }
+        return frame_html(pl.DataFrame(dict(list(first.items())[:COLUMNS])), about=repr(self))
+
+    def plot(self, name: str = ROOT) -> Picture:
+        """How often each true count of a node was drawn, as bars."""
+        drawn = self[name]
+        chances = np.bincount(drawn - drawn.min()) / len(drawn)
+        law = Law(low=int(drawn.min()), chances=chances)
+        return law.plot(f"Draws of the true count of {name}")
 
     def __len__(self) -> int:
         return len(self.levels[0])

@@ -29,7 +29,7 @@ from countwise.tables.hierarchy import Hierarchy
 DRAWS = 20_000  # for what has to be estimated
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExactPosterior(Posterior):
     """As `Posterior`, from solved messages; only statements across families need draws."""
 

@@ -5,15 +5,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from countwise.arrays import FloatArray, IntArray
+from countwise.choices import one_of
+from countwise.errors import InputError
 from countwise.inference.combinations import Combination
 from countwise.inference.draws import Draws
 from countwise.inference.node_names import find, level_names, path_name
 from countwise.inference.statement_probabilities import Probability
+from countwise.pages.charts import Interval, chart_height, intervals
+from countwise.pages.notebook import Framed, Picture
 from countwise.progress import Tell, silent
 from countwise.sumproduct.summaries import Law, Summaries
-from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.hierarchy import ROOT, Hierarchy
+
+LARGEST_CHART = 80
+"""Counts that a picture holds."""
 
 
 def in_brief(prior: str) -> str:
@@ -21,7 +29,7 @@ def in_brief(prior: str) -> str:
     return prior.partition(" (")[0].partition(" with U ≥")[0]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Node(Law):
     """The posterior of one node's true count."""
 
@@ -29,9 +37,18 @@ class Node(Law):
     level: str
     released: int | None
 
+    def _said(self) -> str:
+        released = "" if self.released is None else f" released {self.released:,}:"
+        return f"Node {self.path!r}{released} "
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Posterior:
+    def plot(self, title: str = "") -> Picture:
+        """The probabilities of the true count as bars; a line marks the released one."""
+        title = title or f"Probabilities of the true count of {self.path}"
+        return Picture(self.chart(title, marked=self.released), title=title, height=300)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Posterior(Framed):
     """What a release says about the true counts; `route` and `prior` say how it was found.
 
     `ExactPosterior` knows it exactly, `SampledPosterior` by draws.
@@ -40,6 +57,30 @@ class Posterior:
     released: tuple[IntArray, ...] | None
     route: str
     prior: str
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.hierarchy.nodes:,} counts from {self.route}; ask .node, "
+            ".sum, .probability, .table, .plot)"
+        )
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row a node, as `table` has it."""
+        return self.table()
+
+    def plot(self, level: str = "") -> Picture:
+        """Ranges of a level's counts as distances from the released ones."""
+        table, sizes = self.table(), dict(self.hierarchy.describe())
+        level = level or next((each for each, n in sizes.items() if n > 1), self.hierarchy.by[0])
+        one_of(level, sizes, what="a level")
+        if sizes[level] > LARGEST_CHART:
+            raise InputError(
+                f"{level} has {sizes[level]:,} counts, and a picture holds {LARGEST_CHART}. To "
+                "fix, choose a coarser level, or one count: .node(name).plot()."
+            )
+        title = f"True counts of {level}, as distances from the released ones"
+        chart = differences(self.hierarchy, list(sizes).index(level), table, title)
+        return Picture(chart, title=title, height=chart_height(sizes[level]))
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -142,3 +183,20 @@ class Posterior:
     def sum(self, names: Sequence[str], *, rng: np.random.Generator | None = None) -> Law:
         """The law of the sum over a set of nodes."""
         return self.law(" + ".join(f'"{name}"' for name in names), rng=rng)
+
+
+def differences(hierarchy: Hierarchy, level: int, table: pl.DataFrame, title: str) -> Markup:
+    """Ranges of a level as distances from its released counts, or its most probable ones."""
+    here = table.slice(sum(hierarchy.sizes[:level]), hierarchy.sizes[level])
+    base = here["released" if "released" in here.columns else "mode"].to_list()
+    rows = [
+        Interval(
+            label=f"{' / '.join(hierarchy.path(level, i)[-2:]) or ROOT}: {count:,}",
+            value=round(row["mean"] - count, 2),
+            lower=float(row["lower"] - count),
+            upper=float(row["upper"] - count),
+            hollow=0.0,
+        )
+        for i, (row, count) in enumerate(zip(here.iter_rows(named=True), base, strict=True))
+    ]
+    return intervals(rows, title=title, axis="difference from the released count")

@@ -27,7 +27,7 @@ MOST_VALUES = 2e7  # in the windows of a tree, for the joint law of two of its n
 MOST_PLACES = 2e7  # that a multiple of a count can be at
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PriorFreePosterior(Posterior):
     """As `Posterior`: one count, or two, without a prior; more of them by `joint`.
 

@@ -28,7 +28,7 @@ CHAINS, SWEEPS, WARMUP = 64, 1_000, 300  # a probability is then within 0.002 wh
 ENTRIES = 6_400  # of all chains in one conditional law; fewer chains where noise is wide
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class SampledPosterior(Posterior):
     """As `Posterior`, from chains; errors count effective draws."""
 

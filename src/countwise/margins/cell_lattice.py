@@ -50,12 +50,17 @@ class LatticeChain:
 
     def sweep(self, times: int) -> None:
         """Every cell, and every factor, so many times."""
+        for _ in range(times):
+            self.move(1)
+            self.draw_factors()
+
+    def move(self, times: int) -> None:
+        """Every cell so many times, factors as they are."""
         one = self.lattice
         for _ in range(times):
             move_cells(
                 self.cells, self.deviations, self.means, one.prior, one.noise, one.grid, self.rng
             )
-            self.draw_factors()
 
     def draw_factors(self) -> None:
         """Every factor once, given the cells."""

@@ -31,6 +31,8 @@ class Mechanism:
     variance: Callable[[float], float]
     """Of a scale that need not be rational, nor the variance exact: loss is divided by it."""
     unit: Unit = "epsilon"
+    words: str = "random whole numbers"
+    """For people who do not know the law."""
     joint: bool = False
     """Drawn for the whole tree at once, so that it adds up."""
 
@@ -40,10 +42,28 @@ class Mechanism:
 
 
 MECHANISMS: dict[str, Mechanism] = {
-    "geometric": Mechanism(law=Geometric, variance=geometric_variance),
-    "laplace": Mechanism(law=RoundedLaplace, variance=lambda scale: 2 * scale**2 + 1 / 12),
-    "joint": Mechanism(law=Geometric, variance=geometric_variance, joint=True),
-    "gaussian": Mechanism(law=DiscreteGaussian, variance=lambda scale: scale**2, unit="rho"),
+    "geometric": Mechanism(
+        law=Geometric,
+        variance=geometric_variance,
+        words="random whole numbers, two-sided geometric",
+    ),
+    "laplace": Mechanism(
+        law=RoundedLaplace,
+        variance=lambda scale: 2 * scale**2 + 1 / 12,
+        words="random numbers of Laplace's law, rounded",
+    ),
+    "joint": Mechanism(
+        law=Geometric,
+        variance=geometric_variance,
+        words="random whole numbers that add up themselves",
+        joint=True,
+    ),
+    "gaussian": Mechanism(
+        law=DiscreteGaussian,
+        variance=lambda scale: scale**2,
+        words="random whole numbers, discrete Gaussian",
+        unit="rho",
+    ),
 }
 
 

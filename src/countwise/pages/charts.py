@@ -53,6 +53,11 @@ def intervals(rows: Sequence[Interval], *, title: str, axis: str) -> Markup:
     )
 
 
+def chart_height(rows: int) -> int:
+    """Pixels that an interval chart of so many rows takes, with its heading, on a phone too."""
+    return 130 + 48 * rows if rows < 6 else 150 + 30 * rows
+
+
 def said(value: float) -> str:
     """A number as it is read out: to hundredths, without zeros at its end."""
     return f"{value:,.2f}".rstrip("0").rstrip(".")

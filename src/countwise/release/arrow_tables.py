@@ -1,6 +1,7 @@
 """Rows of a release as Arrow tables, written to Parquet as they come."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -44,11 +45,14 @@ def schema(by: Sequence[str], names: Sequence[str]) -> pa.Schema:
     return pa.schema([*labels, *((name, pa.int64()) for name in names)])
 
 
-def write(path: Path, tables: Iterable[pa.Table], by: Sequence[str], names: Sequence[str]) -> None:
-    """A Parquet file of tables, one after another."""
-    form, kept = schema(by, names), list(names)
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """A Parquet file of tables with the same columns, one after another."""
+    groups = _groups(tables)
+    first = next(groups)
+    form = first.schema
+    kept = [column.name for column in form if not pa.types.is_dictionary(column.type)]
     with pq.ParquetWriter(path, form, compression="zstd", write_statistics=kept) as writer:
-        for table in _groups(tables):
+        for table in chain([first], groups):
             writer.write_table(table)
 
 

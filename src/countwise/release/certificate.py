@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from countwise.adjust.adjustments import ADJUSTMENTS
+from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.laws import Exact
 from countwise.pages.imprint import Imprint
 from countwise.pages.page import render
@@ -14,21 +16,6 @@ from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
 
 MOST_NAMED = 12
-NOISES = {
-    "geometric": "random whole numbers, two-sided geometric",
-    "laplace": "random numbers of Laplace's law, rounded",
-    "joint": "random whole numbers that add up themselves",
-    "gaussian": "random whole numbers, discrete Gaussian",
-}
-"""Laws of noise in words for people who do not know them."""
-ADJUSTED = {
-    "mode": "the most probable whole numbers that add up",
-    "least-squares": "least squares over all noisy counts, then whole numbers",
-    "bayes": "what similar noisy counts let expect, then whole numbers",
-    "draw-1": "a random draw of whole numbers that add up",
-    "draw-2": "a random draw of whole numbers that add up to the noisy total",
-}
-"""Adjustments in such words; the others work on the cells alone."""
 EXAMPLE = 40  # people of the worked line, unless the noise is wider
 TIES = {
     "random": "Where the adjustment had to break ties, it did so by a random order that is "
@@ -93,7 +80,7 @@ def certificate(
     there are none), the software version and the format.
     """
     promise = make_promise(plan.neighbours, budget)
-    way = ADJUSTED.get(about["method"], "every cell for itself, and sums of those")
+    way = ADJUSTMENTS[about["method"]].words
     levels = [
         (
             each.level,
@@ -111,7 +98,7 @@ def certificate(
         symbol=budget.symbol,
         losses=promise.facts(),
         nodes=size,
-        mechanism=NOISES[plan.mechanism],
+        mechanism=MECHANISMS[plan.mechanism].words,
         way=way,
         worked=worked_line(budget, noise),
         promise=promise.paragraphs(),

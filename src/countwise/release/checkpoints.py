@@ -13,10 +13,10 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,42 @@ from countwise.tables.hierarchy import Hierarchy
 DRAWN = "drawn"
 SEPARATOR = "\x1f"
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Store(Protocol):
+    """Keeps arrays by name; of two attempts at the same name the first that is complete."""
+
+    def has(self, name: str) -> bool:
+        """Whether this was completed."""
+        ...
+
+    def keep(self, name: str, arrays: Arrays) -> None:
+        """Complete it, unless another attempt has done so already."""
+        ...
+
+    def kept(self, name: str, *wanted: str) -> Arrays:
+        """Arrays that were completed, all or those wanted."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MemoryStore:
+    """What is kept in memory, and goes with the process."""
+
+    arrays: dict[str, Arrays] = field(default_factory=dict)
+
+    def has(self, name: str) -> bool:
+        """Whether this was completed."""
+        return name in self.arrays
+
+    def keep(self, name: str, arrays: Arrays) -> None:
+        """Complete it, unless another attempt has done so already."""
+        self.arrays.setdefault(name, arrays)
+
+    def kept(self, name: str, *wanted: str) -> Arrays:
+        """Arrays that were completed, all or those wanted."""
+        found = self.arrays[name]
+        return {key: found[key] for key in wanted or found}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +173,7 @@ def opened(
             _clean(folder)
             yield staging
         except BaseException:
-            if not (lasting or purpose):
+            if not lasting and (staging.drawn or not purpose):
                 discard(folder)
             raise
 

@@ -1,4 +1,4 @@
-"""Where the true counts of a release in pieces come from: a table, or records."""
+"""Where the true counts of a release come from: a table or records, held whole or in pieces."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,18 +10,28 @@ from urllib.parse import urlsplit
 from countwise.release.checkpoints import identity_of_file
 from countwise.release.execution import StageRunner
 from countwise.release.piece_tasks import TaskContext
+from countwise.tables.confidential import Confidential
 from countwise.tables.cut import PIECE, Cut, cut_domain, cut_file
 from countwise.tables.domain import Domain
 from countwise.tables.domainfile import read_domain_file
 from countwise.tables.piece_sources import DomainPieces, Pieces, RecordPieces, TablePieces
 from countwise.tables.tabulate import Tabulation
+from countwise.tables.workload import Workload
 
 Measure = Callable[[TaskContext, StageRunner, str, Callable[[], None]], list[bytes]]
 
 
 @dataclass(frozen=True, kw_only=True)
+class HeldSource:
+    """A table that memory holds, and the stage that reading it is."""
+
+    read: Callable[[], Confidential | Confidential[Workload]]
+    stage: str = "reading"
+
+
+@dataclass(frozen=True, kw_only=True)
 class CountSource:
-    """Where the true counts come from: made only when some have still to be measured.
+    """Where the true counts of pieces come from: made when some have still to be measured.
 
     `identity` says which input it is; `lasting` whether the same input can be read again. `measure`
     calls what it is given last before it draws noise. `check` reads all and draws none, so that

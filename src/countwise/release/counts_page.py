@@ -6,9 +6,12 @@ from dataclasses import replace
 import polars as pl
 from markupsafe import Markup
 
-from countwise.pages.charts import Interval, intervals
+from countwise.choices import one_of
+from countwise.errors import InputError
+from countwise.pages.charts import Interval, chart_height, intervals
 from countwise.pages.drawn import DrawnTable, range_in_words
 from countwise.pages.listing import PLAIN_ROWS, Listing, NumberColumn
+from countwise.pages.notebook import Picture
 from countwise.pages.page import render
 from countwise.release.count_ranges import crossed_ranges, ranges_of
 from countwise.release.crossed_release import CrossedRelease
@@ -137,3 +140,52 @@ def level_chart(release: Release, level: int) -> Markup:
     ]
     title = f"Released counts of level {hierarchy.levels[level]}"
     return intervals(rows, title=title, axis=f"{hierarchy.levels[level]} count")
+
+
+def counts_picture(published: Publication, name: str) -> Picture:
+    """One level or table as a chart."""
+    assert isinstance(published, Release | CrossedRelease)
+    release = with_ranges(published)
+    sizes = _sizes(release)
+    if not name:
+        name = next(
+            (each for each, n in sizes.items() if 1 < n <= LARGEST_CHART), next(iter(sizes))
+        )
+    one_of(name, sizes, what="a level" if isinstance(release, Release) else "a table")
+    if sizes[name] > LARGEST_CHART:
+        raise InputError(
+            f"{name} has {sizes[name]:,} counts, and a picture holds {LARGEST_CHART}. To fix, look "
+            "at release.html, or choose a coarser one."
+        )
+    title = f"Released counts of {name.replace('*', ' by ')}"
+    if isinstance(release, Release):
+        chart = level_chart(release, list(sizes).index(name))
+    else:
+        chart = table_chart(release, name, title)
+    return Picture(chart, title=title, height=chart_height(sizes[name]))
+
+
+def _sizes(release: Release | CrossedRelease) -> dict[str, int]:
+    if isinstance(release, Release):
+        return dict(release.hierarchy.describe())
+    workload = release.workload
+    return {workload.name(each): workload.size(each) for each in workload.margins}
+
+
+def table_chart(release: CrossedRelease, name: str, title: str) -> Markup:
+    """The counts of one table of several variables as dots on their ranges."""
+    rows = release.table().filter(pl.col("level").cast(pl.String) == name)
+    levels = _levels(release)
+    return intervals(
+        [
+            Interval(
+                label=" / ".join(str(row[level]) for level in levels if row[level]) or "total",
+                value=float(row["count"]),
+                lower=float(row["low"]),
+                upper=float(row["high"]),
+            )
+            for row in rows.iter_rows(named=True)
+        ],
+        title=title,
+        axis="count",
+    )

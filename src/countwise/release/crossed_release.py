@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.metadata import version
 from itertools import combinations
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,19 +14,21 @@ from countwise.arrays import IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
 from countwise.margins.measurement import Measurement
 from countwise.release.budget import Budget
-from countwise.release.certificate import MOST_NAMED, certificate
+from countwise.release.certificate import MOST_NAMED
 from countwise.release.count_ranges import Ranges
-from countwise.release.document import (
-    Release,
-    read_any_manifest,
+from countwise.release.document import Release
+from countwise.release.document import read_release as read_tree_release
+from countwise.release.manifest import (
+    contents,
+    is_tree,
+    read_manifest,
     read_noise,
     refuse_changed,
 )
-from countwise.release.document import read_release as read_tree_release
 from countwise.release.measure import exact_counts
 from countwise.release.noise_margins import noise_in_words
 from countwise.release.plan import from_dict
-from countwise.release.publication import Publication, noise_facts
+from countwise.release.publication import HeldPublication
 from countwise.release.table_accuracy import TableAccuracy, table_accuracy
 from countwise.release.wanted import known_counts
 from countwise.tables.crossed_invariants import named_counts
@@ -39,11 +40,9 @@ from countwise.tables.variable import Variable, make_variable
 from countwise.tables.workload import Margin, Workload, stacked_margins
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CrossedRelease(Publication):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CrossedRelease(HeldPublication):
     """Published tables of variables that cross, and the noisy margins behind them."""
-
-    FORMAT: ClassVar[int] = 2
 
     workload: Workload
     measurements: tuple[Measurement, ...]
@@ -84,47 +83,43 @@ class CrossedRelease(Publication):
             return stacked_margins(measured, noisy=noisy)
         return stacked_margins(measured, noisy=noisy, exact=self.budget.exact)
 
-    def refuse_flaws(self, counts: pl.Series) -> None:
-        """Refuse a column of all counts unless they are whole and all tables agree."""
-        check_margins(self.workload, split_margins(self.workload, counts))
+    def check_counts(
+        self, counts: Sequence[IntArray], *, error: type[CountwiseError] = CountwiseError
+    ) -> None:
+        """Refuse counts unless they are whole, none negative, and all tables agree."""
+        check_margins(self.workload, counts, error=error)
+
+    def split(self, column: pl.Series) -> tuple[IntArray, ...]:
+        """A column of the counts of all tables, one after another, cut into these."""
+        return split_margins(self.workload, column)
 
     def contents(self) -> dict[str, Any]:
         """The variables, the published tables, and the noise of those that were measured."""
         workload = self.workload
-        return {
-            "variables": [
-                {"name": each.name, "levels": list(each.levels), "sizes": list(each.sizes[1:])}
-                for each in workload.variables
-            ],
-            "margins": [
-                {"margin": workload.name(each), "counts": workload.size(each)}
-                for each in workload.margins
-            ],
-            "measured": noise_facts(self.budget, what="margin", many="counts"),
-        }
+        variables = [(each.name, each.levels, each.sizes[1:]) for each in workload.variables]
+        margins = [(workload.name(each), workload.size(each)) for each in workload.margins]
+        return contents(variables, margins, self.budget)
 
-    def certificate(self) -> str:
-        """The page that says what the release promises."""
+    @cached_property
+    def noise_within(self) -> list[str]:
+        """What the noise of each measured table stays within in 95 of 100 cases."""
+        return noise_in_words(self.budget, None)
+
+    def exact_facts(self) -> list[dict[str, object]]:
+        """For each measured table with exact counts, how many and the names of the first."""
+        return exact_tables(self.budget, self.workload)
+
+    def accuracy_facts(self) -> list[tuple[str, ...]]:
+        """The accuracy of each published table in words."""
+        return [each.in_words() for each in self.accuracy]
+
+    def moved(self) -> list[float | None]:
+        """How far adjustment moved each measured table that is published, on average."""
         sums = dict(zip(self.workload.margins, self.counts, strict=True))
-        moved = [
+        return [
             float(np.abs(sums[each.margin] - each.noisy).mean()) if each.margin in sums else None
             for each in self.measurements
         ]
-        return certificate(
-            self.plan,
-            self.budget,
-            size=self.size,
-            noise=noise_in_words(self.budget, None),
-            moved=moved,
-            exact=exact_tables(self.budget, self.workload),
-            tables=[each.in_words() for each in self.accuracy],
-            method=self.method,
-            reason=self.reason,
-            ranges=self.ranges_in_brief,
-            imprint=self.imprint,
-            version=version("countwise"),
-            format=str(self.FORMAT),
-        )
 
 
 def exact_tables(budget: Budget, workload: Workload) -> list[dict[str, object]]:
@@ -201,8 +196,8 @@ def _compared(workload: Workload) -> Iterator[tuple[Margin, Margin]]:
 def read_release(folder: str | Path) -> Release | CrossedRelease:
     """The release in a folder, of a tree or of tables that cross, refused unless it is whole."""
     folder = Path(folder)
-    manifest = read_any_manifest(folder)
-    if manifest["format"] == Release.FORMAT:
+    manifest = read_manifest(folder)
+    if is_tree(manifest):
         return read_tree_release(folder)
     refuse_changed(folder, manifest)
     plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
@@ -214,7 +209,7 @@ def read_release(folder: str | Path) -> Release | CrossedRelease:
         raise ReleaseError(f"{folder}: counts.parquet does not have all counts of its tables.")
     counts = split_margins(workload, table["count"])
     check_margins(workload, counts, error=ReleaseError)
-    levels = read_noise(manifest["measured"], manifest["privacy"], what="margin", many="counts")
+    levels = read_noise(manifest)
     budget = Budget(
         levels=levels,
         unit=plan.unit,

@@ -1,13 +1,11 @@
 """The release folder: writing it whole, reading it back, and checking that it is one."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,29 +13,28 @@ import polars as pl
 from countwise.adjust.fitted_priors import Fitted, SharePrior, read_fitted
 from countwise.arrays import BoolArray, IntArray, frozen
 from countwise.errors import CountwiseError, ReleaseError
-from countwise.noise.count_noise import law_named
-from countwise.noise.sensitivity import level_moves
-from countwise.release.budget import Budget, LevelBudget
-from countwise.release.certificate import certificate, exact_nodes
+from countwise.release.budget import Budget
+from countwise.release.certificate import exact_nodes
 from countwise.release.count_ranges import METHODS, Ranges
+from countwise.release.manifest import (
+    levels_of,
+    read_noise,
+    read_tree_manifest,
+    refuse_changed,
+    tree_contents,
+)
 from countwise.release.noise_margins import noise_in_words
-from countwise.release.plan import from_dict
-from countwise.release.publication import Publication, checksum, noise_facts
+from countwise.release.plan import Plan, from_dict
+from countwise.release.publication import HeldPublication
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.invariants import named
 from countwise.tables.measurements import Measurements
 from countwise.tables.order import as_published
 
-ALWAYS = ("privacy", "adjustment", "plan", "checksums")
-CONTENTS = {1: ("by", "levels", *ALWAYS), 2: ("variables", "margins", "measured", *ALWAYS)}
-"""Of each release format, what its manifest has."""
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Release(Publication):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Release(HeldPublication):
     """A published table: counts that add up, the noisy counts behind them, and how it was made."""
-
-    FORMAT: ClassVar[int] = 1
 
     measurements: Measurements
     tie_key: int | None
@@ -74,41 +71,39 @@ class Release(Publication):
         )
         return noisy.with_columns(above.append(pl.Series(self.prior.grades)))
 
-    def refuse_flaws(self, counts: pl.Series) -> None:
-        """Refuse a column of all counts, root first, unless it is whole and adds up."""
-        check_counts(self.hierarchy, split_levels(self.hierarchy, counts))
+    def check_counts(
+        self, counts: Sequence[IntArray], *, error: type[CountwiseError] = CountwiseError
+    ) -> None:
+        """Refuse counts unless they are whole, none negative, and add up."""
+        check_counts(self.hierarchy, counts, error=error)
+
+    def split(self, column: pl.Series) -> tuple[IntArray, ...]:
+        """A column of all nodes, root first, cut into levels."""
+        return split_levels(self.hierarchy, column)
 
     def contents(self) -> dict[str, Any]:
         """The levels, with their noise."""
-        return {"by": list(self.hierarchy.by), "levels": noise_facts(self.budget)}
+        return tree_contents(self.hierarchy.by, self.budget)
 
     def adjustment_facts(self) -> dict[str, Any]:
         """How the total was found and ties were broken, and the prior that was learned."""
-        key = None if self.tie_key is None else f"{self.tie_key:016x}"
-        return {
-            "total": self.plan.total,
-            "ties": self.plan.ties,
-            "tie_key": key,
-            **({} if self.prior is None else {"prior": self.prior.to_dict()}),
-        }
+        learned = {} if self.prior is None else {"prior": self.prior.to_dict()}
+        return tie_facts(self.plan, self.tie_key) | learned
 
-    def certificate(self) -> str:
-        """The page that says what the release promises."""
+    def exact_facts(self) -> list[dict[str, object]]:
+        """For each level with exact counts, how many and the names of the first."""
+        return exact_nodes(self.budget, self.hierarchy)
+
+    def moved(self) -> list[float]:
+        """How far adjustment moved the counts of each level, on average."""
         pairs = zip(self.counts, self.measurements.noisy, strict=True)
-        return certificate(
-            self.plan,
-            self.budget,
-            size=self.size,
-            exact=exact_nodes(self.budget, self.hierarchy),
-            moved=[float(np.abs(count - noisy).mean()) for count, noisy in pairs],
-            noise=self.noise_within,
-            method=self.method,
-            reason=self.reason,
-            ranges=self.ranges_in_brief,
-            imprint=self.imprint,
-            version=version("countwise"),
-            format=str(self.FORMAT),
-        )
+        return [float(np.abs(count - noisy).mean()) for count, noisy in pairs]
+
+
+def tie_facts(plan: Plan, tie_key: int | None) -> dict[str, Any]:
+    """Of a tree's manifest, how the total was found and ties were broken."""
+    key = None if tie_key is None else f"{tie_key:016x}"
+    return {"total": plan.total, "ties": plan.ties, "tie_key": key}
 
 
 def stacked(hierarchy: Hierarchy, **values: Sequence[IntArray | BoolArray]) -> pl.DataFrame:
@@ -129,20 +124,22 @@ def check_counts(
     hierarchy: Hierarchy,
     counts: Sequence[IntArray],
     *,
+    depth: int = 0,
     error: type[CountwiseError] = CountwiseError,
 ) -> None:
     """Released counts are whole, none negative, and children add up to their parent.
 
-    A flaw in counts just made is a fault of ours; in a folder given to us, pass `error`.
+    Of a piece, those from the level `depth` on. A flaw in counts just made is a fault of ours; in
+    a folder given to us, pass `error`.
     """
-    for level, values in enumerate(counts):
+    for level, values in enumerate(counts, start=depth):
         if values.dtype != np.int64 or len(values) != hierarchy.sizes[level]:
             raise error(f"level {hierarchy.levels[level]!r} does not hold one whole number a node.")
         if (values < 0).any():
             node = named(hierarchy, level, int(np.argmax(values < 0)))
             raise error(f"the count of {node} is negative; released counts never are.")
-    for level, offsets in enumerate(hierarchy.offsets):
-        off = np.add.reduceat(counts[level + 1], offsets[:-1]) != counts[level]
+    for level, (above, below) in enumerate(pairwise(counts), start=depth):
+        off = np.add.reduceat(below, hierarchy.offsets[level][:-1]) != above
         if off.any():
             node = named(hierarchy, level, int(np.argmax(off)))
             raise error(f"the counts below {node} do not add up to its own count.")
@@ -151,9 +148,9 @@ def check_counts(
 def read_release(folder: str | Path) -> Release:
     """The release in a folder, refused unless it is whole and its counts add up."""
     folder = Path(folder)
-    manifest = read_manifest(folder)
+    manifest = read_tree_manifest(folder)
     refuse_changed(folder, manifest)
-    by = manifest["by"]
+    by = list(levels_of(manifest))
     table = pl.read_parquet(folder / "counts.parquet", glob=False)
     measured = pl.read_parquet(folder / "measurements.parquet", glob=False)
     cells = table.filter(pl.col("level") == by[-1]).select(by)
@@ -162,9 +159,9 @@ def read_release(folder: str | Path) -> Release:
     check_counts(hierarchy, counts, error=ReleaseError)
     plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
     budget = Budget(
-        levels=read_levels(manifest),
-        unit="rho" if "rho" in manifest["privacy"] else "epsilon",
-        joint=plan.mechanism == "joint",
+        levels=read_noise(manifest),
+        unit=plan.unit,
+        joint=plan.joint,
         invariants=plan.invariants(hierarchy),
     )
     key = manifest["adjustment"]["tie_key"]
@@ -185,15 +182,6 @@ def read_release(folder: str | Path) -> Release:
         prior=_read_prior(manifest, hierarchy, measured, where=f"{folder}/release.json"),
         made=str(manifest.get("made", "")),
     )
-
-
-def refuse_changed(folder: Path, manifest: dict[str, Any]) -> None:
-    """Refuse a folder whose files are not those that were released."""
-    for name, expected in manifest["checksums"].items():
-        if not (folder / name).is_file():
-            raise ReleaseError(f"{folder}: {name} is missing from the release.")
-        if checksum(folder / name) != expected:
-            raise ReleaseError(f"{folder / name} was changed after the release was made.")
 
 
 def _read_ranges(
@@ -217,66 +205,3 @@ def _read_prior(
     if "grade" in measured.columns:
         grades = measured["grade"].tail(hierarchy.cells).to_numpy().astype(np.int64)
     return read_fitted(data, hierarchy, grades, where=where)
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """What a release of one tree says about itself."""
-    manifest = read_any_manifest(folder)
-    if manifest["format"] != Release.FORMAT:
-        raise ReleaseError(
-            f"{folder} has tables that cross several variables, and this takes the release of one "
-            "tree of levels."
-        )
-    return manifest
-
-
-def read_any_manifest(folder: Path) -> dict[str, Any]:
-    """What a release says about itself."""
-    path = folder / "release.json"
-    if folder.is_file():
-        inside = folder.parent if (folder.parent / "release.json").is_file() else None
-        fix = f" To fix, give the folder {inside}." if inside else ""
-        raise ReleaseError(
-            f"{folder} is a file; a release is a folder with a release.json in it.{fix}"
-        )
-    if not path.is_file():
-        raise ReleaseError(f"{folder} is not a release: it has no release.json.")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ReleaseError(f"{path} is not readable as JSON.") from None
-    found = manifest.get("format") if isinstance(manifest, dict) else None
-    if found not in CONTENTS:
-        known = " or ".join(map(str, CONTENTS))
-        raise ReleaseError(f"{path} is not of release format {known}, which this version reads.")
-    for key in CONTENTS[found]:
-        if key not in manifest:
-            raise ReleaseError(f"{path} has no {key!r}; a release of format {found} does.")
-    return dict(manifest)
-
-
-def read_levels(manifest: dict[str, Any]) -> tuple[LevelBudget, ...]:
-    """The levels of a release, root first, with their noise."""
-    return read_noise(manifest["levels"], manifest["privacy"])
-
-
-def read_noise(
-    entries: Sequence[dict[str, Any]],
-    privacy: dict[str, Any],
-    *,
-    what: str = "level",
-    many: str = "nodes",
-) -> tuple[LevelBudget, ...]:
-    """The noise of everything that was measured, as a manifest has it."""
-    neighbours, rows = privacy["neighbours"], privacy["rows"]
-    return tuple(
-        LevelBudget(
-            level=entry[what],
-            nodes=entry[many],
-            moves=level_moves(neighbours, rows=rows, nodes=entry[many]),
-            loss=Fraction(entry["epsilon"] if "epsilon" in entry else entry["rho"]),
-            law=law_named(entry["law"])(scale=Fraction(entry["scale"])),
-            exact=entry.get("exact", 0),
-        )
-        for entry in entries
-    )

@@ -10,10 +10,14 @@ import numpy as np
 import polars as pl
 
 from countwise.arrays import IntArray
-from countwise.errors import ReleaseError
 from countwise.noise.laws import IntegerLaw
-from countwise.release.document import read_levels, read_manifest
-from countwise.release.publication import checksum
+from countwise.release.manifest import (
+    levels_of,
+    read_noise,
+    read_tree_manifest,
+    refuse_changed,
+)
+from countwise.release.plan import from_dict
 from countwise.tables.cut import PIECE, Cut, cut_of
 from countwise.tables.domain import CELLS
 from countwise.tables.hierarchy import Hierarchy, build
@@ -89,15 +93,14 @@ def read_large_release(folder: str | Path, *, most: int = PIECE) -> LargeRelease
     its files are those that were released.
     """
     folder = Path(folder).absolute()
-    manifest = read_manifest(folder)
-    by, budget = tuple(manifest["by"]), read_levels(manifest)
+    manifest = read_tree_manifest(folder)
+    by, budget = levels_of(manifest), read_noise(manifest)
     sizes = tuple(each.nodes for each in budget)
-    coupled = manifest["plan"].get("mechanism") == "joint" or any(each.exact for each in budget)
+    plan = from_dict(manifest["plan"], where=f"{folder}/release.json")
+    coupled = plan.joint or any(each.exact for each in budget)
     if sizes[-1] <= most or len(by) == 1 or coupled:
         return None
-    for name, expected in manifest["checksums"].items():
-        if not (folder / name).is_file() or checksum(folder / name) != expected:
-            raise ReleaseError(f"{folder / name} is missing or was changed after the release.")
+    refuse_changed(folder, manifest)
     for depth in range(1, len(by)):
         cells = _below(folder, by, sizes, depth, len(by))
         if int(cells.max()) <= most or depth == len(by) - 1:

@@ -3,11 +3,9 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from secrets import token_hex
 
 from countwise.errors import BudgetError, InputError
-from countwise.release.checkpoints import Staging, opened
+from countwise.release.checkpoints import Staging
 from countwise.release.folder import discard
 from countwise.release.piece_tasks import TOP
 
@@ -57,27 +55,3 @@ def paid(staging: Staging, payment: Payment) -> Iterator[None]:
                     f"{payment.words} is spent: the run had come to where its noise is drawn."
                 )
         raise
-
-
-@contextmanager
-def in_memory(output: Path, payment: Payment, *, fresh: bool) -> Iterator[Staging]:
-    """A run whose noise is in memory only: paid for, and thrown away if it does not end well.
-
-    What it is given must be told before noise is drawn.
-    """
-    with opened(
-        output,
-        identity="in memory",
-        purpose=payment.purpose,
-        settings=lambda: {"charge": token_hex(16)},
-        fresh=fresh,
-        lasting=False,
-    ) as staging:
-        try:
-            with paid(staging, payment):
-                yield staging
-        except BaseException:
-            if staging.drawn:
-                discard(staging.folder)
-            raise
-        discard(staging.folder)

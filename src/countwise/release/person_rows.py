@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from countwise.choices import one_of
 from countwise.errors import InputError, ReleaseError
 from countwise.release.crossed_release import CrossedRelease
-from countwise.release.document import Release, read_any_manifest, refuse_changed
+from countwise.release.document import Release
+from countwise.release.manifest import is_tree, levels_of, read_manifest, refuse_changed
 from countwise.tables.notation import Names, margin_of
 
 BATCH = 1_000_000
@@ -49,7 +50,7 @@ def write_records(folder: Path, file: Path, *, table: str | None = None) -> int:
 
     The counts are read as they lie in the folder, batch by batch, so any size passes through.
     """
-    manifest = read_any_manifest(folder)
+    manifest = read_manifest(folder)
     chosen, by = _published(manifest).chosen(table)
     refuse_changed(folder, manifest)
     form = pa.schema([(name, pa.string()) for name in by], metadata={"countwise records": WHAT})
@@ -94,8 +95,8 @@ class _Tables:
 
 
 def _published(manifest: dict[str, Any]) -> _Tables:
-    if manifest["format"] == Release.FORMAT:
-        return _tree(manifest["by"])
+    if is_tree(manifest):
+        return _tree(levels_of(manifest))
     return _Tables(
         names={each["name"]: tuple(each["levels"]) for each in manifest["variables"]},
         known=tuple(each["margin"] for each in manifest["margins"]),

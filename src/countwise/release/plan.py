@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import tomli_w
 
 from countwise.adjust.adjustments import ADJUSTMENTS, Choices
@@ -23,6 +24,7 @@ from countwise.noise.sensitivity import (
     level_sensitivity,
     squared_level_sensitivity,
 )
+from countwise.pages.notebook import frame_html
 from countwise.release.budget import (
     Budget,
 )
@@ -71,7 +73,7 @@ IMPRINT = ("title", "producer", "contact")
 CROSSED = ("variables", "tables")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """How to release: what each level may cost, the noise, and the adjustment.
 
@@ -171,6 +173,24 @@ class Plan:
         refuse_trees_only(self)
         for field, each in crossed_fields(self):
             _set(self, field, each)
+
+    def __repr__(self) -> str:
+        return f"Plan({', '.join(f'{name}={value!r}' for name, value in self._stated().items())})"
+
+    def _repr_html_(self) -> str:
+        """What the plan states, a line each; the rest is as usual."""
+        words = [(name, str(value)) for name, value in self._stated().items()]
+        frame = pl.DataFrame(words, schema=["plan", "value"], orient="row")
+        return frame_html(frame, about="Plan; what is not named is as usual.")
+
+    def _stated(self) -> dict[str, Any]:
+        """What is not as usual, as plain data."""
+        usual = {name: value for name, value in DEFAULTS.items() if name not in PATTERNS}
+        return {
+            name: value
+            for name, value in self.to_dict().items()
+            if value not in ("", [], {}) and (name not in usual or value != usual[name])
+        }
 
     @property
     def variables(self) -> Names:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -13,14 +13,16 @@ from countwise.noise import entropy
 from countwise.pages.imprint import today
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
+from countwise.release.checkpoints import MemoryStore
 from countwise.release.count_ranges import crossed_ranges, ranges_of
 from countwise.release.crossed_release import CrossedRelease, check_margins
-from countwise.release.document import Release, check_counts
+from countwise.release.document import Release
 from countwise.release.feasible import refuse_infeasible
 from countwise.release.measure import measure
+from countwise.release.piece_tasks import TaskContext
 from countwise.release.plan import Plan
 from countwise.tables.confidential import Confidential
-from countwise.tables.measurements import Measurements
+from countwise.tables.cut import uncut
 from countwise.tables.workload import Workload
 
 
@@ -37,31 +39,46 @@ def release(
     plan = plan.settled(table.space)
     refuse_infeasible(plan, table.space)
     budget = plan.budget(table.space)
+    space = table.space
+    if isinstance(space, Workload):
+        crossed = cast("Confidential[Workload]", table)
+        return _tables(crossed, plan, budget, plan.workload(space), tell)
+    return _tree(cast("Confidential", table), plan, budget, tell)
+
+
+def chosen_at_random(plan: Plan) -> dict[str, Any]:
+    """What a run of a plan decides at random but for its noise.
+
+    The adjustment's own randomness protects no one: it is keyed afresh, not seeded.
+    """
+    return {
+        "tie_key": entropy.word() if plan.ties == "random" else None,
+        "adjust_key": [entropy.word() for _ in range(4)],
+    }
+
+
+def _tree(table: Confidential, plan: Plan, budget: Budget, tell: Tell) -> Release:
+    """A tree that is not cut is all top: it is measured and adjusted at once."""
+    work = TaskContext(
+        plan=plan,
+        budget=budget,
+        method=plan.adjust,
+        cut=uncut(table.hierarchy),
+        store=MemoryStore(),
+        seal=b"",
+        **chosen_at_random(plan),
+    )
     tell("drawing noise")
-    measured = measure(table, budget, noise=plan.noise)
+    work.measure_top(table)
     tell("making counts add up")
-    if isinstance(measured, Measurements):
-        return _tree(plan, budget, measured, tell)
-    assert isinstance(table.space, Workload)
-    return _tables(plan, budget, plan.workload(table.space), measured, tell)
-
-
-def _fresh() -> np.random.Generator:
-    """The adjustment's own randomness protects no one: it is keyed afresh, not seeded."""
-    return np.random.default_rng([entropy.word() for _ in range(4)])
-
-
-def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) -> Release:
-    tie_key = entropy.word() if plan.ties == "random" else None
-    made = plan.adjustment(tie_key=tie_key, rng=_fresh()).adjusted([measurements])
-    check_counts(measurements.hierarchy, made.counts)
+    made, measurements = work.adjust_top(), work.top_measurements()
     tell("finding ranges")
     return Release(
         plan=plan,
         budget=budget,
         measurements=measurements,
         counts=tuple(frozen(each) for each in made.counts),
-        tie_key=tie_key,
+        tie_key=work.tie_key,
         method=made.method,
         reason=made.reason,
         prior=made.prior,
@@ -71,12 +88,12 @@ def _tree(plan: Plan, budget: Budget, measurements: Measurements, tell: Tell) ->
 
 
 def _tables(
-    plan: Plan,
-    budget: Budget,
-    workload: Workload,
-    measurements: tuple[Measurement, ...],
-    tell: Tell,
+    table: Confidential[Workload], plan: Plan, budget: Budget, workload: Workload, tell: Tell
 ) -> CrossedRelease:
+    """Tables that cross are held whole."""
+    tell("drawing noise")
+    measurements = measure(table, budget, noise=plan.noise)
+    tell("making counts add up")
     made = adjusted_tables(workload, measurements, method=cast(Method, plan.adjust))
     tell("finding ranges")
     return CrossedRelease(
@@ -105,7 +122,13 @@ def adjusted_tables(
     workload: Workload, measurements: Sequence[Measurement], *, method: Method
 ) -> AdjustedTables:
     """Every published margin as a sum of the same whole cells."""
-    made = whole_cells(workload, measurements, method=method, rng=_fresh())
+    rng = np.random.default_rng([entropy.word() for _ in range(4)])
+    made = whole_cells(
+        workload,
+        measurements,
+        method=method,
+        rng=rng,
+    )
     counts = tuple(frozen(workload.sums(made.cells, each)) for each in workload.margins)
     check_margins(workload, counts)
     return AdjustedTables(counts=counts, method=made.method, reason=made.reason)

@@ -9,10 +9,9 @@ from markupsafe import Markup
 
 from countwise.errors import InputError
 from countwise.inference.node_names import path_name
-from countwise.inference.posterior import Node, Posterior
+from countwise.inference.posterior import Posterior, differences
 from countwise.inference.statement_probabilities import Probability
-from countwise.pages.bars import bars
-from countwise.pages.charts import Interval, chance, intervals
+from countwise.pages.charts import chance
 from countwise.pages.imprint import Imprint
 from countwise.pages.listing import Listing, NumberColumn
 from countwise.pages.page import render
@@ -57,7 +56,7 @@ def posterior_page(
         joint_prior=posterior.joint_prior,
         diagnostics=posterior.diagnostics,
         pictures=pictures(posterior),
-        charts=[chart(posterior, level, table) for level in charted(hierarchy)],
+        charts=[chart(hierarchy, level, table) for level in charted(hierarchy)],
         listing=listing.html(),
         left_out=left_out,
         combinations=combinations(posterior, top),
@@ -115,22 +114,9 @@ def pictures(posterior: Posterior) -> list[dict[str, Any]]:
     found = []
     for level, place in [(0, 0), *first]:
         node = posterior.node_at(level, place)
-        found.append({"name": node.path, "chart": picture(node)})
+        title = f"Probabilities of the true count of {node.path}"
+        found.append({"name": node.path, "chart": node.chart(title, marked=node.released)})
     return found
-
-
-def picture(node: Node) -> Markup:
-    """Bars of the part of a node's law that can be seen: of every so many numbers, at most 120."""
-    low, high = node.interval(0.999, kind="central")
-    seen = range(low, high + 1, -(-(high - low + 1) // 120))
-    return bars(
-        low,
-        [node.pmf(x) for x in seen],
-        step=seen.step,
-        title=f"Probabilities of the true count of {node.path}",
-        axis="true count",
-        marked=node.released,
-    )
 
 
 def charted(hierarchy: Hierarchy) -> list[int]:
@@ -138,21 +124,8 @@ def charted(hierarchy: Hierarchy) -> list[int]:
     return [level for level, n in enumerate(hierarchy.sizes) if level and n <= LARGEST_CHART]
 
 
-def chart(posterior: Posterior, level: int, table: pl.DataFrame) -> tuple[str, Markup]:
-    """Ranges of a level as differences from its released counts, or its most probable ones."""
-    hierarchy = posterior.hierarchy
-    here = table.slice(sum(hierarchy.sizes[:level]), hierarchy.sizes[level])
-    base = here["released" if "released" in here.columns else "mode"].to_list()
-    rows = [
-        Interval(
-            label=f"{' / '.join(hierarchy.path(level, i)[-2:])}: {count:,}",
-            value=round(row["mean"] - count, 2),
-            lower=float(row["lower"] - count),
-            upper=float(row["upper"] - count),
-            hollow=0.0,
-        )
-        for i, (row, count) in enumerate(zip(here.iter_rows(named=True), base, strict=True))
-    ]
+def chart(hierarchy: Hierarchy, level: int, table: pl.DataFrame) -> tuple[str, Markup]:
+    """The name of a level, and its ranges."""
     name = hierarchy.levels[level]
     title = f"True counts of level {name}, as differences from the released ones"
-    return name, intervals(rows, title=title, axis="difference from the released count")
+    return name, differences(hierarchy, level, table, title)

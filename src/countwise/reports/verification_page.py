@@ -4,18 +4,15 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
 
 from countwise.noise.numbers import written
-from countwise.pages.densities import Density, density
 from countwise.pages.page import render
 from countwise.verification.answer import Answer
-from countwise.verification.proportion_posterior import BetaMixture, Summary
 from countwise.verification.rules import RULES
+from countwise.verification.share_chart import share_chart
 from countwise.verification.wording import LEVEL, probability
 
-POINTS = 721
 FAMILIES = {
     "ols": "least squares",
     "logistic": "logistic regression",
@@ -58,43 +55,23 @@ def charts(given: Answer) -> list[Mapping[str, str | Markup]]:
     if len(given.fitted) == 2:
         law, summary = given.shares[0]
         title = "r, the share of partitions where the claim holds"
-        return [{"title": title, "svg": density_chart(law, summary, title=title)}]
+        return [{"title": title, "svg": share_chart(law, summary, title=title)}]
     return [
         {
             "title": f"Share of partitions: {given.outcomes[j]}",
-            "svg": density_chart(*given.shares[j], title=f"Share: {given.outcomes[j]}"),
+            "svg": share_chart(*given.shares[j], title=f"Share: {given.outcomes[j]}"),
         }
         for j in given.fitted
     ]
 
 
-def density_chart(law: BetaMixture, summary: Summary, *, title: str) -> Markup:
-    """The density of a share with its interval."""
-    x = np.linspace(0, 1, POINTS)
-    y = law.density(np.clip(x, 1e-6, 1 - 1e-6))
-    curve = Density(
-        x=x.tolist(),
-        y=y.tolist(),
-        lower=summary.lower,
-        upper=summary.upper,
-        mode=summary.mode,
-        median=summary.median,
-    )
-    return density(curve, title=title, axis="share of partitions")
-
-
 def _rows(given: Answer) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
-    for j, (name, noisy) in enumerate(zip(given.outcomes, given.noisy, strict=True)):
-        summary = (
-            given.shares[j][1] if j in given.fitted else given.posterior.share([j]).summary(LEVEL)
+    return [
+        (
+            name,
+            f"{noisy:,.6g}",
+            f"{found.median:.3f}",
+            f"{found.lower:.3f} to {found.upper:.3f}",
         )
-        rows.append(
-            (
-                name,
-                f"{noisy:,.6g}",
-                f"{summary.median:.3f}",
-                f"{summary.lower:.3f} to {summary.upper:.3f}",
-            )
-        )
-    return rows
+        for name, noisy, found in zip(given.outcomes, given.noisy, given.summaries, strict=True)
+    ]

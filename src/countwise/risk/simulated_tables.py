@@ -27,7 +27,7 @@ SECONDS = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableError:
+class SimulatedError:
     """The root mean squared error of a table's counts, and its standard error over releases."""
 
     table: str
@@ -60,7 +60,7 @@ def table_errors(
     repetitions: int,
     rng: np.random.Generator,
     tell: Callable[[int], None] = lambda _: None,
-) -> tuple[list[TableError], int]:
+) -> tuple[list[SimulatedError], int]:
     """Errors of every published table in releases with the noise of a budget, and how many."""
 
     def table() -> FloatArray:
@@ -80,7 +80,7 @@ def repeated(
     rounding: float = ROUNDING,
     seconds: float = SECONDS,
     tell: Callable[[int], None] = lambda _: None,
-) -> tuple[list[TableError], int]:
+) -> tuple[list[SimulatedError], int]:
     """Errors of tables made again and again: at least twice, then as often as asked for and as fits
     into the time. `rounding` is what rounding is still to add to squared errors.
     """
@@ -100,12 +100,12 @@ def _squared(workload: Workload, errors: FloatArray, margin: Margin) -> float:
     return float((workload.sums(errors, margin) ** 2).mean())
 
 
-def _summary(workload: Workload, squared: FloatArray, rounding: float) -> list[TableError]:
+def _summary(workload: Workload, squared: FloatArray, rounding: float) -> list[SimulatedError]:
     """Figures of squared errors, a row a release and a column a table."""
     means = squared.mean(axis=0) + rounding
     spread = squared.std(axis=0, ddof=1) / sqrt(len(squared))
     return [
-        TableError(
+        SimulatedError(
             table=workload.name(margin),
             counts=workload.size(margin),
             rmse=sqrt(mean),
@@ -115,6 +115,6 @@ def _summary(workload: Workload, squared: FloatArray, rounding: float) -> list[T
     ]
 
 
-def overall(errors: Sequence[TableError]) -> float:
+def overall(errors: Sequence[SimulatedError]) -> float:
     """The geometric mean over tables of their errors, that of whole numbers at the least."""
     return float(np.exp(np.mean([np.log(max(each.rmse, sqrt(ROUNDING))) for each in errors])))

@@ -15,7 +15,7 @@ from countwise.release.budget import SYMBOLS
 from countwise.release.plan import Plan
 from countwise.release.table_accuracy import NORMAL, table_accuracy
 from countwise.risk.advice import SPOILING, SURE
-from countwise.risk.simulated_tables import TableError, overall, repeated, table_errors
+from countwise.risk.simulated_tables import SimulatedError, overall, repeated, table_errors
 from countwise.risk.simulation import simulate_measurements, simulated_adjustment
 from countwise.tables.hierarchy import build
 from countwise.tables.workload import Workload
@@ -32,7 +32,7 @@ class TableOption:
     loss: Fraction
     design: str
     adjustment: str
-    errors: list[TableError]
+    errors: list[SimulatedError]
     spoiled: tuple[str, ...]
     """Totals whose error is 1.5 times that of least squares as planned, or more."""
 
@@ -80,7 +80,7 @@ def _options(
     fitted = {e.table: e.fitted / NORMAL for e in table_accuracy(workload, planned.budget(space))}
     finest = {workload.name(m) for m in workload.margins if not _is_total(workload, m.levels)}
 
-    def option(design: str, adjustment: str, errors: list[TableError]) -> TableOption:
+    def option(design: str, adjustment: str, errors: list[SimulatedError]) -> TableOption:
         spoiled = tuple(
             each.table
             for each in errors
@@ -125,7 +125,7 @@ def _is_total(workload: Workload, levels: tuple[int, ...]) -> bool:
 
 def _one_tree(
     workload: Workload, cells: IntArray, plan: Plan, repetitions: int, seed: int
-) -> list[TableError]:
+) -> list[SimulatedError]:
     """Errors of the same tables as sums of the cells of one tree, as it is released by default."""
     hierarchy, order = build(workload.frame(workload.finest).select(workload.by))
     alone = Plan(

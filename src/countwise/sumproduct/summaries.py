@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
+from markupsafe import Markup
 
 from countwise.arrays import FloatArray, IntArray
 from countwise.choices import one_of
 from countwise.errors import InputError
 from countwise.kernels.compilation import reading
 from countwise.kernels.intervals import SAME, highest
+from countwise.pages.bars import bars
+from countwise.pages.notebook import Picture
 from countwise.sumproduct.count_laws import Laws
 
 Interval = Literal["highest", "central"]
+MOST_BARS = 120
 INTERVALS = ("highest", "central")
 
 
@@ -81,7 +85,7 @@ def _before(laws: Laws, p: FloatArray) -> FloatArray:
     return np.asarray(reached - reached[laws.offsets[:-1]][laws.owners])
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Law:
     """The posterior of one whole number: P(low + i·step) = chances[i].
 
@@ -93,6 +97,33 @@ class Law:
     chances: FloatArray
     error: float = 0.0
     prior: str = ""
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return (
+            f"{self._said()}(mean {self.mean:,.2f}, mode {self.mode:,}, 95%: {low:,} to {high:,})"
+        )
+
+    def _said(self) -> str:
+        return type(self).__name__
+
+    def plot(self, title: str = "") -> Picture:
+        """The probabilities of the true count as bars."""
+        title = title or "Probabilities of the true count"
+        return Picture(self.chart(title), title=title, height=300)
+
+    def chart(self, title: str, *, marked: int | None = None) -> Markup:
+        """Bars of the part of the law that can be seen: of every so many numbers, at most 120."""
+        low, high = self.interval(0.999, kind="central")
+        seen = range(low, high + 1, -(-(high - low + 1) // MOST_BARS))
+        return bars(
+            low,
+            [self.pmf(x) for x in seen],
+            step=seen.step,
+            title=title,
+            axis="true count",
+            marked=marked,
+        )
 
     @property
     def values(self) -> IntArray:

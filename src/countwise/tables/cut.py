@@ -39,6 +39,8 @@ class Cut:
     cells: IntArray
     bounds: IntArray
     spans: tuple[IntArray, IntArray] | None = None
+    whole: Hierarchy | None = None
+    """The tree where it is not cut: the top is all of it, and there is no piece."""
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
@@ -46,7 +48,7 @@ class Cut:
     @cached_property
     def top(self) -> Hierarchy:
         """The tree above the cut, whose last level has the nodes that were cut off."""
-        return build(as_published(self.paths))[0]
+        return self.whole or build(as_published(self.paths))[0]
 
     @property
     def total(self) -> int:
@@ -87,6 +89,18 @@ class Cut:
         count = last - first + 1
         alone = count == int(self.cells[here].sum())
         return Rows(first=first, count=count, condition=None if alone else self.within(piece))
+
+
+def uncut(hierarchy: Hierarchy) -> Cut:
+    """A tree that memory holds."""
+    return Cut(
+        by=hierarchy.by,
+        depth=len(hierarchy.by),
+        paths=pl.DataFrame(),
+        cells=frozen(np.array([hierarchy.cells])),
+        bounds=frozen(np.zeros(1, np.int64)),
+        whole=hierarchy,
+    )
 
 
 def cut_file(path: Path, *, by: tuple[str, ...], most: int = PIECE) -> Cut | None:

@@ -12,25 +12,28 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.special import ndtri
 
 from countwise.arrays import FloatArray, frozen
 from countwise.choices import one_of
 from countwise.errors import AnswerError
 from countwise.noise.numbers import exact, written
+from countwise.pages.notebook import Framed, Picture
 from countwise.verification import outcome_noise, wording
 from countwise.verification.border import SYMMETRIC, checked_border, skewness_of
 from countwise.verification.claims import ERROR, FAILS, HOLDS
 from countwise.verification.proportion_posterior import BetaMixture, ProportionPosterior, Summary
 from countwise.verification.request import Request, checked_alpha, checked_epsilon
 from countwise.verification.rules import MOSTLY_FAILS, MOSTLY_HOLDS, RULES, SURE, verdict
+from countwise.verification.share_chart import share_chart
 from countwise.verification.wording import LEVEL
 
 FORMAT = 2  # 1 had no border, and read every r about one half
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Answer:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Answer(Framed):
     """Noisy counts of outcomes with the public facts needed to read them.
 
     `border` is what a verdict about the whole data relies on, `persons` how many are in the data,
@@ -48,6 +51,34 @@ class Answer:
     rehearsal: bool = False
     border: float | None = None
     persons: int | None = None
+
+    def __repr__(self) -> str:
+        asked = self.asked.get("claim", "")
+        return f"Answer({asked!r}: {self.verdict}; ε = {written(self.epsilon)}; see .sentences())"
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row an outcome: noisy count, and the median and interval of its share."""
+        rows = [
+            (name, float(noisy), found.median, found.lower, found.upper)
+            for name, noisy, found in zip(self.outcomes, self.noisy, self.summaries, strict=True)
+        ]
+        names = ["outcome", "noisy", "median", "lower", "upper"]
+        return pl.DataFrame(rows, schema=names, orient="row")
+
+    def plot(self) -> Picture:
+        """The density of r, the share of partitions where the claim holds, with its interval."""
+        law, summary = self.shares[self.leading]
+        title = f"Share of partitions: {self.outcomes[self.leading]}"
+        return Picture(share_chart(law, summary, title=title), title=title, height=430)
+
+    @property
+    def summaries(self) -> list[Summary]:
+        """Of each outcome's share: among those that are not errors, of errors among all."""
+        whole = self.posterior.share
+        return [
+            self.shares[j][1] if j in self.fitted else whole([j]).summary(LEVEL)
+            for j in range(len(self.outcomes))
+        ]
 
     @cached_property
     def posterior(self) -> ProportionPosterior:
