@@ -122,7 +122,7 @@ def test_margins_where_a_release_is_nearer_are_listed() -> None:
 
 
 def test_tables_name_every_margin_of_at_most_two_variables() -> None:
-    income, pairs, tracts = TABLES
+    income, tracts, pairs = TABLES
     assert income.tables.count(",") == 10
     assert len(income.losses) == 5
     assert pairs.tables == income.tables.rpartition(", ")[0]
