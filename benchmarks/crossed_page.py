@@ -8,6 +8,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from accuracy_page import MARK, PROMISED, number
+from residual_planner import SIZES
+from residual_planner import lines as parts_of_margins
 
 DEFAULT, SIGNED = "default", "signed least squares"
 LOSING = 1.03
@@ -44,8 +46,19 @@ is a root mean squared error of the counts of a margin, over its counts and over
 
 The last column divides the error of the default by that of signed least squares, in the same
 releases: below 1 the default is better. Where it is more than 3% above, there is ✗ if that is
-beyond the error (by Student's t at 97.7%), a question mark if it may be chance.
+beyond the error (by Student's t at 97.7%), a question mark if it may be chance. *Whole* is what the
+last column would be if each signed estimate were rounded to the nearest whole number and nothing
+else: a twelfth is added to its squared error. Counts can not be published and lose less than that,
+but where there are negative ones to clip or cells that learn from each other.
 """
+
+PARTS = """## Noise of parts
+
+Where all variables are flat, ResidualPlanner gives each part of the margins noise of its own. Its
+closed form is the least error of any Gaussian noise; noise on whole margins, at the best shares,
+comes this near to it at ρ = ½ with {sizes} categories (root mean squared errors a count before
+anything is rounded). No shares of whole margins are better. In return every noisy count that is
+published is a count, of a table that can be checked."""
 
 
 class Figure(NamedTuple):
@@ -165,6 +178,7 @@ def as_page(results: list[dict[str, Any]]) -> str:
         for each in these:
             lines += [f"### Every margin, {title(each)}", "", *every_margin(each), ""]
         lines += ["### Ranges of 95%", "", *ranges(these), ""]
+    lines += [PARTS.format(sizes=", ".join(map(str, SIZES))), "", *parts_of_margins()]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -258,14 +272,20 @@ def literal(name: str) -> str:
 def _table(found: dict[str, Any], first: str, lines: Iterator[Row], second: Any) -> list[str]:
     names = list(found["squared"])
     return [
-        f"| {first} | {' | '.join(names)} | default / signed |",
-        "|---" * (len(names) + 3) + "|",
+        f"| {first} | {' | '.join(names)} | whole | default / signed |",
+        "|---" * (len(names) + 4) + "|",
         *(
             f"| {written(row.name)} | {second(row)} | "
-            f"{' | '.join(str(row.figures[name]) for name in names)} | {row.lost.as_ratio} |"
+            f"{' | '.join(str(row.figures[name]) for name in names)} | "
+            f"{whole(row.figures[SIGNED].value)} | {row.lost.as_ratio} |"
             for row in lines
         ),
     ]
+
+
+def whole(signed: float) -> str:
+    """What rounding each estimate alone makes of its error."""
+    return f"{sqrt(1 + 1 / (12 * signed**2)):.3f}" if signed > 0 else "–"
 
 
 RANGES = """Share of the 95% ranges of the default releases (`low` to `high`) that hold the true

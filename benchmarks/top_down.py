@@ -83,30 +83,38 @@ def _nearest(
         eps_abs=1e-5,
         eps_rel=1e-5,
         max_iter=20_000,
-        polishing=True,
     )
-    return np.maximum(problem.solve().x.reshape(children, width), 0.0)
+    return np.maximum(problem.solve(raise_error=False).x.reshape(children, width), 0.0)
 
 
 def _whole(real: np.ndarray, fixed: np.ndarray | None) -> np.ndarray:
     """Each count next to its real one, with the same sums by cell and nearly those by child.
 
-    A transport problem, whose corners are whole.
+    A transport problem, whose corners are whole; a count goes up or, where the real sums are off
+    by what the solver leaves, down.
     """
     children, width = real.shape
-    low = np.floor(real + 1e-7).astype(np.int64)
-    rest = np.clip(real - low, 0.0, 1.0).reshape(-1)
     if fixed is None:
         return np.rint(real).astype(np.int64)
+    low = np.floor(real + 1e-7).astype(np.int64)
+    rest = np.clip(real - low, 0.0, 1.0).reshape(-1)
     wanted = (fixed - low.sum(axis=0)).astype(float)
     columns = sparse.kron(np.ones((1, children)), sparse.identity(width), format="csr")
     rows = sparse.kron(sparse.identity(children), np.ones((1, width)), format="csr")
     totals = rest.reshape(children, width).sum(axis=1)
-    most = max(1.0, float(np.ceil(wanted.max() / children)))
-    ends = (0.0, most)
-    ask = {"c": 1.0 - 2.0 * rest, "A_eq": columns, "b_eq": wanted, "bounds": ends}
+    most = max(1.0, float(np.ceil(np.abs(wanted).max() / children)))
+    ends = [(0.0, most)] * rest.size + [(0.0, float(each)) for each in low.reshape(-1)]
+    ask = {
+        "c": np.concatenate([1.0 - 2.0 * rest, 1.0 + 2.0 * rest]),
+        "A_eq": sparse.hstack([columns, -columns]),
+        "b_eq": wanted,
+        "bounds": ends,
+        "method": "highs-ds",
+    }
+    sides = sparse.vstack([sparse.hstack([rows, -rows]), sparse.hstack([-rows, rows])])
     near = np.concatenate([np.ceil(totals), -np.floor(totals)])
-    found = linprog(**ask, A_ub=sparse.vstack([rows, -rows]), b_ub=near, method="highs-ds")
+    found = linprog(**ask, A_ub=sides, b_ub=near)
     if found.x is None:
-        found = linprog(**ask, method="highs-ds")
-    return low + np.rint(found.x).astype(np.int64).reshape(children, width)
+        found = linprog(**ask)
+    up, down = np.rint(found.x).astype(np.int64).reshape(2, children, width)
+    return low + up - down
