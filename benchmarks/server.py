@@ -36,6 +36,8 @@ ASK = {
     "claim": "education_years > 0.5",
 }
 
+PASSWORD = "a phrase of the load test"
+
 
 def main() -> None:
     """Run the load and print what was measured, as JSON."""
@@ -120,9 +122,12 @@ def ready(log: Path) -> tuple[str, str]:
         time.sleep(0.2)
     address = f"http://127.0.0.1:{ports[0]}"
     with httpx.Client(base_url=address, timeout=60) as caller:
-        who = {"name": "steward", "password": passwords[0]}
-        made = caller.post("/api/v1/session", json=who)
-        caller.headers["X-CSRF-Token"] = made.json()["csrf"]
+        for password in (passwords[0], PASSWORD):
+            who = {"name": "steward", "password": password}
+            made = caller.post("/api/v1/session", json=who)
+            caller.headers["X-CSRF-Token"] = made.json()["csrf"]
+            if password != PASSWORD:  # the first one must be changed
+                caller.put("/api/v1/password", json={"old": password, "new": PASSWORD})
         for account in ("user/steward", "dataset/workers"):
             caller.put(f"/api/v1/steward/budgets/{account}", json={"cap": "100000"})
         scopes = {"label": "load", "scopes": ["read", "submit"]}

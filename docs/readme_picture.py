@@ -12,6 +12,7 @@ from playwright.sync_api import sync_playwright
 
 import countwise as cw
 from countwise.examples import BY, COUNT, clinics
+from countwise.pages.imprint import Imprint
 from countwise.pages.page import environment
 from countwise.release.counts_page import level_chart
 from countwise.reports.posterior_page import pictures
@@ -38,6 +39,7 @@ def page() -> str:
         .from_string(PAGE)
         .render(
             title="countwise",
+            imprint=Imprint(),
             chart=level_chart(made, 2),
             pictures=pictures(cw.infer(made))[1:3],
         )

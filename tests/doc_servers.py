@@ -13,10 +13,10 @@ from pathlib import Path
 
 from countwise.client import Client, Question
 from needs import needs, shut_in
-from offices import CLAIM, MODEL, client, wait_for
+from offices import CLAIM, MODEL, client, first_session, wait_for
 
-PAGE = Path(__file__).parents[1] / "docs" / "server.md"
-PLACE, CONFIG = "http://127.0.0.1:8430", "/etc/countwise.toml"
+UNIT = Path(__file__).parents[1] / "deploy" / "countwise-web.service"
+PLACE, CONFIG = "http://127.0.0.1:8430", "/etc/countwise/countwise.toml"
 SETTINGS = {"COUNTWISE_SERVER_SLOT_SECONDS": "5", "COUNTWISE_SERVER_PORT": "0"}
 
 
@@ -53,10 +53,9 @@ def office_by_units(folder: Path) -> Iterator[dict[str, str]]:
     """The web part and a worker by the commands of the page's units, and a receipt."""
     shut_in()
     (folder / "countwise.toml").write_text("[server]\nstate = 'countwise-state'\n")
-    (unit,) = re.findall(r"```ini\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     service = configparser.ConfigParser()
     service.optionxform = str  # type: ignore[assignment]
-    service.read_string(unit)
+    service.read(UNIT)
     before, web = (
         service["Service"][name].replace(CONFIG, "countwise.toml")
         for name in ("ExecStartPre", "ExecStart")
@@ -88,8 +87,7 @@ def entered(folder: Path) -> dict[str, str]:
 
     address = wait_for(well)
     with client(address) as caller:
-        given = {"name": "steward", "password": said(r"shown this once: (\S+)")}
-        caller.headers["X-CSRF-Token"] = caller.post("/api/v1/session", json=given).json()["csrf"]
+        first_session(caller, said(r"shown this once: (\S+)"))
         wanted = {"label": "pages", "scopes": ["read", "submit"]}
         key = caller.post("/api/v1/keys", json=wanted).json()["key"]
         public = caller.get("/api/v1/key").json()["key"]

@@ -535,7 +535,7 @@ LEDGER = (
         ),
     ),
     *_mutants(
-        "cli/charging.py",
+        "front_door/charging.py",
         ("tests/test_charging.py::test_a_charge_by_a_name_is_made_once",),
         ("a run that pays nothing", "if book.state(charge) is None:", 'if charge == "":'),
     ),

@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
-from countwise.cli.ledger_command import ledger_at
+from countwise.front_door.ledger_functions import ledger_at
 from countwise.ledger.prices import MICRO, Terms
 
 COUNT, CELL = "31337", "Zq7"

@@ -155,6 +155,18 @@ def client(address: str, key: str = "", **how: Any) -> httpx.Client:
     return httpx.Client(base_url=address, headers=headers, timeout=60, **how)
 
 
+def first_session(caller: httpx.Client, password: str) -> dict[str, Any]:
+    """Sign in as the first steward, who has a first password to change, and again after that."""
+    for old in (password, PASSWORD):
+        given = {"name": "steward", "password": old}
+        made: dict[str, Any] = caller.post("/api/v1/session", json=given).json()
+        caller.headers["X-CSRF-Token"] = made["csrf"]
+        if old == password:
+            changed = caller.put("/api/v1/password", json={"old": old, "new": PASSWORD})
+            assert changed.status_code == 204
+    return made
+
+
 def wait_for(what: Callable[[], Any], seconds: float = 150) -> Any:
     """The first true value of something that is asked again and again."""
     end = time.monotonic() + seconds

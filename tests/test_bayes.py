@@ -1,6 +1,7 @@
 """Empirical Bayes: the laws it learns, what it makes of them, and what it gains."""
 
 import json
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from cases import HARD_CASES, Case, flat, tree
 from countwise.adjust.auto import MOST_CELLS, Auto
 from countwise.adjust.bayes import EmpiricalBayes, _best
 from countwise.adjust.cellprior import CellPrior, _left_out, resolved_blocks
+from countwise.adjust.expectations import expectations, expected_counts, set_free
 from countwise.adjust.fitted_priors import PooledPrior, SharePrior
 from countwise.adjust.jamesstein import fit_evenness
-from countwise.adjust.learning import Division
+from countwise.adjust.learning import Division, of_expectation
 from countwise.adjust.mixture import maximise
 from countwise.adjust.mode import Mode
 from countwise.adjust.observations import Observations, RoundedNormal, observe
@@ -25,9 +27,7 @@ from countwise.adjust.shareprior import (
     SIZES,
     GammaPoisson,
     Scatter,
-    expected_counts,
     grades_of,
-    set_free,
 )
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.errors import InputError, PlanError, ReleaseError
@@ -230,7 +230,8 @@ def test_negative_binomials_about_expectations_are_sums_over_all_counts() -> Non
 
 def test_scatter_of_children_is_learned_as_if_their_sum_were_not_known() -> None:
     """Pairs divided evenly at random: given its parent x, a child varies by x²/12, and two
-    independent ones by twice that. Stretched distances vary by that and the noise."""
+    independent ones by twice that. Moved to their sum, they vary by half of the noise. Stretched
+    distances vary by twice either."""
     rng = np.random.default_rng(15)
     sizes = np.full(4000, 60)
     first = rng.integers(0, 61, 4000)
@@ -242,9 +243,33 @@ def test_scatter_of_children_is_learned_as_if_their_sum_were_not_known() -> None
     table = Measurements(hierarchy=hierarchy, laws=(law,) * 3, noisy=both)
     seen = observe([table], 2, noisy.astype(float), np.full(8000, law.variance))
     expected = expected_counts(hierarchy, 2, sizes, seen)
-    free = set_free(seen, expected)
+    few = np.ones(8000, np.bool_)
+    free = set_free(hierarchy, 2, sizes, seen, expected, few=few)
     away = float(((free.estimates - expected.counts) ** 2).mean())
-    assert away == pytest.approx(2 * (60 * 62 / 12 + law.variance), rel=0.05)
+    assert away == pytest.approx(2 * (60 * 62 / 12 + law.variance / 2), rel=0.05)
+
+
+def test_the_expectation_is_the_one_that_says_most() -> None:
+    """Labels that divide every parent alike, or each group of parents, or at random anew:
+    the least error is to be expected by shares nearby, by those of the whole tree, or by that one
+    or even shares."""
+    rng = np.random.default_rng(16)
+    law = Geometric(scale=Fraction(4))
+    uneven = np.array([0.55, 0.3, 0.1, 0.05])
+    turned = np.stack([np.roll(uneven, group) for group in range(8)])[:, None]
+    anew = rng.dirichlet([1.5, 1.5], (64, 2))
+    for shape, counts, best in (
+        ((8, 30, 4), 400 * turned, {0}),
+        ((8, 30, 4), 400 * uneven, {1}),
+        ((64, 2, 2), 60 * anew, {1, 2}),
+    ):  # fmt: skip
+        hierarchy = tree(*shape)
+        cells = rng.poisson(np.broadcast_to(counts, shape)).ravel()
+        noisy = noisy_of(hierarchy, cells, law)
+        sizes, variances = hierarchy.sums(cells)[2], np.full(len(cells), law.variance)
+        seen = observe([noisy], 3, noisy.noisy[3].astype(float), variances)
+        found = [of_expectation(seen, each) for each in expectations(hierarchy, 3, sizes, seen)]
+        assert int(np.argmin([each.risk for each in found])) in best
 
 
 def test_wide_errors_are_tabled_in_units_of_several_counts() -> None:
@@ -514,7 +539,7 @@ def test_tables_too_large_to_learn_from_are_known_by_their_shape(
     many = measured(Case(name="", hierarchy=flat(300), cells=np.zeros(300, np.int64)))
     assert MOST_CELLS > 300
     assert Auto(tie_key=3).adjusted(many).method == "bayes"
-    monkeypatch.setattr("countwise.adjust.auto.MOST_CELLS", 299)
+    monkeypatch.setattr(sys.modules["countwise.adjust.auto"], "MOST_CELLS", 299)
     made = Auto(tie_key=3).adjusted(many)
     assert (made.method, "too long" in made.reason) == ("least-squares", True)
     for one, other in zip(made.counts, LeastSquares(tie_key=3)(many), strict=True):

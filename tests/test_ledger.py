@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from countwise.cli.ledger_command import ledger_at
 from countwise.errors import BudgetError, InputError, PlanError, StorageError
+from countwise.front_door.ledger_functions import ledger_at
 from countwise.ledger.chain import check
 from countwise.ledger.ledger import AFTER, KINDS, Ledger, metadata
 from countwise.ledger.prices import in_epsilon, micro

@@ -3,6 +3,7 @@
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 import countwise as cw
 from countwise.cli import app
 from countwise.errors import InputError, ReleaseError
+from countwise.inference.imputations import imputations
 from countwise.release import person_rows
 from countwise.release.count_sources import table_source
 from countwise.release.person_rows import WHAT, write_records
@@ -115,3 +117,49 @@ def test_the_command_says_what_it_wrote(cells: Path, tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, [*ask[:-1], str(tmp_path / "people.xlsx")])
     assert "must end in .csv or .parquet" in str(wrong.exception)
     assert not (tmp_path / "people.xlsx").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_draws_are_numbered_and_count_as_the_draws_do(
+    cells: Path, tmp_path: Path, ending: str
+) -> None:
+    """Of a tree; rows of each draw have the sums of that draw."""
+    tree(cells).save(tmp_path / "release")
+    file = tmp_path / f"people.{ending}"
+    asked = [
+        "records",
+        str(tmp_path / "release"),
+        "--draws",
+        "3",
+        "--seed",
+        "1",
+        "--out",
+        str(file),
+    ]
+    result = CliRunner().invoke(app, asked, catch_exceptions=False)
+    assert result.exit_code == 0
+    people = pl.read_csv(file) if ending == "csv" else pl.read_parquet(file)
+    assert people.columns == ["draw", *BY, "sex"]
+    rng = np.random.default_rng(1)
+    drawn = cw.infer(cw.read_release(tmp_path / "release"), rng=rng).draws(3, rng=rng)
+    for number in range(3):
+        mine = people.filter(draw=number + 1)
+        assert len(mine) == drawn["total"][number]
+        assert mine.filter(state="N").height == drawn["N"][number]
+
+
+def test_draws_of_crossed_tables_become_rows_too(cells: Path) -> None:
+    made = crossed(cells, "county*sex")
+    rng = np.random.default_rng(2)
+    frames, prior = imputations(made, 2, table="state*sex", rng=rng)
+    people = pl.concat(frames)
+    assert people.columns == ["draw", "state", "sex"]
+    assert "learned" in prior
+    assert set(people["draw"]) == {1, 2}
+    known = made.table().filter(level="total")["count"].item()
+    for number in (1, 2):
+        assert abs(people.filter(draw=number).height - known) < 60
+    with pytest.raises(InputError, match="total"):
+        list(imputations(made, 1, table="total", rng=rng)[0])
+    with pytest.raises(InputError, match="town"):
+        list(imputations(tree(cells), 1, table="town", rng=rng)[0])

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import countwise as cw
 from countwise.cli import app
-from countwise.cli.ledger_command import ledger_at
 from countwise.errors import BudgetError, InputError, PlanError
+from countwise.front_door.ledger_functions import ledger_at
 from countwise.ledger.prices import Loss, price
 from countwise.ledger.series import MOST_RELEASES, loss_left, series, unit_left
 from countwise.release.plan_loss import loss_of

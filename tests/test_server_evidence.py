@@ -19,14 +19,26 @@ from countwise.server import start
 from countwise.server.database_versions import settings, upgrade
 from countwise.server.events import check_events, note
 from countwise.server.heads import heads_of, note_head
-from countwise.server.refusals import Conflict, Inconsistent
+from countwise.server.refusals import Conflict, Inconsistent, NotThere
+from countwise.server.retention import delete_old
 from countwise.server.scribe import Scribe
 from countwise.server.service import Service
 from countwise.server.signing_keys import read_keys, rotate
 from countwise.server.tables import answers
 from countwise.verification.receipt import check_receipt, commitment, public_key, read_key
 from countwise.verification.receipt import new_key as new_signing_key
-from offices import ANN, BOB, SLOT, ask, client, example_config, new_key, open_office, serving
+from offices import (
+    ANN,
+    BOB,
+    SLOT,
+    STEWARD,
+    ask,
+    client,
+    example_config,
+    new_key,
+    open_office,
+    serving,
+)
 
 
 @pytest.fixture
@@ -335,3 +347,28 @@ def test_a_database_of_the_version_before_is_brought_up_to_date(database, tmp_pa
     assert check_receipt(receipt)
     start.check_evidence(office.config)
     office.engine.dispose()
+
+
+def test_old_rows_are_deleted_as_the_settings_say_and_the_ledger_is_not(office):
+    """Jobs that are over, and events up to one that is named; chain and ledger stay whole."""
+    first = answered(office)
+    waiting = office.service.submit(ANN, ask(partitions=60), "two")
+    entries_before, spent = office.finding().length, office.spent()
+    events = office.stewardship.events(STEWARD, limit=1000)
+    later = time.time() + 40 * 86_400
+    delete_old(office.engine, office.config, later)
+    assert office.service.job(ANN, first.id).status == "answered"  # 0 days are for ever
+    config = replace(office.config, keep_jobs_days=30, keep_audit_days=30)
+    delete_old(office.engine, config, later)
+    with pytest.raises(NotThere):
+        office.service.job(ANN, first.id)
+    assert office.service.job(ANN, waiting.id).status == "queued"
+    assert office.states() == ["queued"]
+    assert (office.finding().length, office.spent()) == (entries_before, spent)
+    left = office.stewardship.events(STEWARD, limit=1000)
+    assert [each.event for each in left] == ["deleted old events", events[0].event]
+    scribe(office)
+    start.check_evidence(office.config)
+    with office.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM audit WHERE event = 'submitted'")
+        assert check_events(connection)

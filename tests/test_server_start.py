@@ -32,6 +32,7 @@ from offices import (
     body,
     client,
     example_config,
+    first_session,
     new_key,
     open_office,
     wait_for,
@@ -87,8 +88,7 @@ def test_serve_from_nothing_survives_kills(tmp_path):
         wait_for(healthy)
         (password,) = re.findall(r"shown this once: (\S+)", log.read_text())
         with client(address()) as caller:
-            made = caller.post("/api/v1/session", json={"name": "steward", "password": password})
-            caller.headers["X-CSRF-Token"] = made.json()["csrf"]
+            first_session(caller, password)
             keys = {"label": "k", "scopes": ["read", "submit"]}
             key = caller.post("/api/v1/keys", json=keys).json()["key"]
         kinds = children(server.pid)

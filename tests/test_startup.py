@@ -3,12 +3,11 @@
 import inspect
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 
 import countwise as cw
-from countwise.cli.commands import COMMANDS
+from countwise.cli.commands import COMMANDS, module_of
 
 HEAVY = (
     "numba", "llvmlite", "numpy", "scipy", "polars", "duckdb", "ibis", "flint", "jinja2",
@@ -79,7 +78,7 @@ def test_the_function_release_stays_when_its_room_is_loaded() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_listed_with_its_own_first_words(name: str) -> None:
-    module = import_module(f"countwise.cli.{name.replace('-', '_')}_command")
+    module = module_of(name)
     own = (
         module.app.info.help
         if hasattr(module, "app")

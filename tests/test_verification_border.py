@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from countwise.cli import app
 from countwise.errors import AnswerError, InputError, RequestError, SchemaError
 from countwise.examples.workers import workers
+from countwise.progress import silent
 from countwise.verification.answer import answer, disagreements, recompute
 from countwise.verification.border import (
     by_skewness,
@@ -283,7 +284,7 @@ def test_all_equal_partitions_have_no_border():
 
 def test_rehearsed_verdicts_have_all_names():
     rows = records({"y": np.random.default_rng(7).normal(size=SIZE)}, synthetic=True)
-    found = rehearse(rows, request("Intercept > -1"), repetitions=3, tell=lambda _: None)
+    found = rehearse(rows, request("Intercept > -1"), repetitions=3, tell=silent)
     assert found.verdicts[MOSTLY_HOLDS] == 1
     assert sum(found.verdicts.values()) == 1
 

@@ -228,7 +228,7 @@ REFUSED = {
     "significant(x > 0)": "expected ','",
     "significant(x > 0, 2)": "between 0 and 1",
     "significant(0 < x < 1, 0.05)": "beyond one number",
-    "significant(x > 0, 0.05, whole)": "can only be partition",
+    "significant(x > 0, 0.05, whole)": "takes partition, and robust",
     "predict(x = 1) > 0": "each column of the model",
     'predict(x = 99, a = 0, f = "p") > 0': "'x' must be a number from 0.5 to 20",
     'predict(x = 1, a = 0, f = "zz") > 0': "no level 'zz'",

@@ -339,3 +339,43 @@ def test_rows_without_a_person_are_in_no_partition():
     assert (assign(data, offsets, partitions=5, key=bytes(16)) >= 0).tolist() == [
         True, False, True,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("text", ["x + a + C(f)", "0 + x + C(f)"])
+def test_robust_and_clustered_errors_agree_with_statsmodels(family, text):
+    layout, x, y = problem(family, text=text)
+    rng = np.random.default_rng(5)
+    persons = rng.integers(0, 800, len(y))
+    groups = rng.permutation(800)[persons] % 6 - 1
+    found = fit(x, y, groups, count=5, family=family, intercept=layout.intercept, persons=persons)
+    contrast = np.arange(1.0, x.shape[1] + 1)
+    kinds = {"ols": None, "logistic": sm.families.Binomial(), "poisson": sm.families.Poisson()}
+    for g in range(5):
+        here = groups == g
+        kind = kinds[family]
+        model = sm.OLS(y[here], x[here]) if kind is None else sm.GLM(y[here], x[here], family=kind)
+        how = {} if kind is None else {"tol": 1e-12, "maxiter": 100}
+        for name, wanted in (
+            ("robust", model.fit(cov_type="HC1", **how)),
+            ("clustered", model.fit(cov_type="cluster", cov_kwds={"groups": persons[here]}, **how)),
+        ):
+            error = np.sqrt(contrast @ wanted.cov_params() @ contrast)
+            if name == "robust" and kind is not None:  # there HC1 is without its factor
+                error *= np.sqrt(here.sum() / (here.sum() - x.shape[1]))
+            assert found.error(contrast, name)[g] == pytest.approx(error, rel=1e-5), (name, g)
+
+
+def test_robust_errors_of_a_group_depend_on_its_rows_alone():
+    layout, x, y = problem("logistic")
+    persons = np.random.default_rng(6).integers(0, 900, len(y))
+    groups = persons % 4
+    contrast = np.ones(x.shape[1])
+    for kind in ("robust", "clustered"):
+        whole = fit(x, y, groups, count=4, family="logistic", intercept=layout.intercept,
+                    persons=persons)  # fmt: skip
+        some = groups != 2
+        less = fit(x[some], y[some], groups[some], count=4, family="logistic",
+                   intercept=layout.intercept, persons=persons[some])  # fmt: skip
+        others = [0, 1, 3]
+        assert (whole.error(contrast, kind)[others] == less.error(contrast, kind)[others]).all()

@@ -14,15 +14,26 @@ from countwise.adjust.mode import Mode
 from countwise.adjust.tree_walk import ranks
 from countwise.arrays import IntArray
 from countwise.inference.posterior import Posterior
+from countwise.inference.prior_free_posterior import PriorFreePosterior
 from countwise.inference.routes import infer_measurements, infer_published
+from countwise.inference.sampled_posterior import SampledPosterior
 from countwise.noise.laws import Geometric
-from countwise.sumproduct.node_noise import same_noise
-from countwise.sumproduct.priors import NegativeBinomial
+from countwise.sumproduct.measured_nodes import seen_by
+from countwise.sumproduct.node_noise import node_noise, same_noise
+from countwise.sumproduct.prior_free_laws import ByNormal
+from countwise.sumproduct.priors import NegativeBinomial, NestedCompositions, NoPrior
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 from countwise.withheld.counts_only import CountsOnly
+from countwise.withheld.gibbs import run
+from countwise.withheld.release_models import PublishedNoise
 
-ROUTES = ("none", "measurements", "clipped", "mode", "summed", "draw-2", "draw-1")
+ROUTES = (
+    "none", "normal", "measurements", "nested", "clipped", "mode", "summed", "draw-2", "draw-1",
+    "gibbs",
+)  # fmt: skip
+PRIOR_FREE = ("none", "normal")
+"""Routes that promise to cover no less than they say, for every truth."""
 WORLDS = {(2,): 2600, (10,): 520, (50,): 110, (3, 2, 3): 320}  # an error of 0.3 points by shape
 
 
@@ -54,11 +65,21 @@ class World:
 
 
 def simulate(
-    hierarchy: Hierarchy, rng: np.random.Generator, setting: Setting = SETTINGS["plain"]
+    hierarchy: Hierarchy,
+    rng: np.random.Generator,
+    setting: Setting = SETTINGS["plain"],
+    *,
+    nested: bool = False,
 ) -> World:
+    """Cells from the setting's prior; where nested, it is the total's, divided level by level."""
     mean, size = setting.prior.mean, setting.prior.size
-    cells = rng.negative_binomial(size, size / (size + mean), hierarchy.cells)
-    true = hierarchy.sums(cells.astype(np.int64))
+    few = 1 if nested else hierarchy.cells
+    cells = rng.negative_binomial(size, size / (size + mean), few).astype(np.int64)
+    if nested:
+        for offsets in hierarchy.offsets:
+            ways = zip(cells, np.diff(offsets), strict=True)
+            cells = np.concatenate([composition(int(n), int(s), rng) for n, s in ways])
+    true = hierarchy.sums(cells)
     below = [Geometric(scale=setting.below)] * (len(true) - 1)
     laws = (Geometric(scale=setting.total), *below)
     noisy = tuple(
@@ -67,13 +88,33 @@ def simulate(
     return World(hierarchy, true, Measurements(hierarchy=hierarchy, laws=laws, noisy=noisy))
 
 
+def composition(count: int, parts: int, rng: np.random.Generator) -> IntArray:
+    """One of the ways to write a count as a sum of so many parts: bars between stars."""
+    bars = np.sort(rng.choice(count + parts - 1, parts - 1, replace=False))
+    return np.diff(np.concatenate([[-1], bars, [count + parts - 1]])) - 1
+
+
 def posterior(
     route: str, world: World, rng: np.random.Generator, prior: NegativeBinomial = PRIOR
 ) -> Posterior:
     if route == "none":
         return infer_measurements([world.measurements])
+    if route == "normal":
+        return PriorFreePosterior(
+            released=None,
+            route=route,
+            prior=NoPrior().words(),
+            free=ByNormal(measurements=(world.measurements,)),
+            signed=seen_by([world.measurements], NoPrior()),
+            joint_belief=NestedCompositions(),
+            make_joint=lambda belief: infer_measurements([world.measurements], prior=belief),
+        )
     if route == "measurements":
         return infer_measurements([world.measurements], prior=prior)
+    if route == "nested":
+        return infer_measurements([world.measurements], prior=NestedCompositions(total=prior))
+    if route == "gibbs":
+        return by_sampler(world.measurements, rng, prior)
     key = int(rng.integers(2**62))
     total = "summed" if route == "summed" else "independent"
     if route in ("mode", "summed"):
@@ -95,6 +136,18 @@ def posterior(
         total=total,
     )
     return infer_published(published, prior=prior, method="exact")
+
+
+def by_sampler(
+    measured: Measurements, rng: np.random.Generator, prior: NegativeBinomial
+) -> SampledPosterior:
+    """As `infer --method gibbs`, by fewer and shorter chains: 4,000 draws are enough here."""
+    noise = node_noise(measured)
+    making = PublishedNoise(noisy=measured.noisy, noise=noise)
+    chains = run(
+        measured.hierarchy, noise, making, prior, chains=16, sweeps=250, warmup=60, rng=rng
+    )
+    return SampledPosterior(chains=chains, released=None, route="gibbs", prior=prior.words())
 
 
 @dataclass(frozen=True)
@@ -127,7 +180,7 @@ def coverage(
     hierarchy = flat(shape[0]) if len(shape) == 1 else tree(*shape)
     inside, promised = np.empty(worlds), np.empty(worlds)
     for i in range(worlds):
-        world = simulate(hierarchy, rng, setting)
+        world = simulate(hierarchy, rng, setting, nested=route == "nested")
         found = posterior(route, world, rng, setting.prior).summaries(len(shape))
         true = world.true[-1]
         inside[i] = np.mean((found.lower <= true) & (true <= found.upper))

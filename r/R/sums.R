@@ -34,7 +34,9 @@ ranges_or_counts <- function(release, table) {
 sum_error <- function(release, asked) {
   facts <- release$facts
   measured <- if (facts$format == 1) facts$levels else facts$measured
-  known <- vapply(measured, function(each) !is.null(each$exact) || each$law == "exact", NA)
+  known <- vapply(measured, function(each) {
+    (!is.null(each$exact) && each$exact > 0) || each$law == "exact"
+  }, NA)
   joint <- identical(facts$plan$mechanism, "joint")
   if (any(known) || joint) {
     return(NA_real_)

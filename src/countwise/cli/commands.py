@@ -40,11 +40,32 @@ COMMANDS = {
 """What `countwise --help` says of each, in its order; the module has the command's own help."""
 
 
+MODULES = {
+    "compare": "exchange_commands",
+    "convert": "exchange_commands",
+    "records": "exchange_commands",
+    "demo": "demo_commands",
+    "reproduce": "demo_commands",
+    "warm-up": "demo_commands",
+    "serve": "server_commands",
+    "backup": "server_commands",
+    "risk": "risk.risk_command",
+    "verify": "verify.verify_command",
+    "receipt": "verify.receipt_command",
+}
+"""Where a command stands that has no module of its own, `NAME_command`, beside this one."""
+
+
+def module_of(name: str) -> Any:
+    """The module of a command."""
+    return import_module(f"countwise.cli.{MODULES.get(name, f'{name}_command')}")
+
+
 @cache
 def loaded(name: str) -> Any:
     """The command of the module with its name: its `app`, or else the function of its name."""
-    module = import_module(f"countwise.cli.{name.replace('-', '_')}_command")
-    example = getattr(module, "EXAMPLE", None)
+    module = module_of(name)
+    example = getattr(module, "EXAMPLES", {}).get(name) or getattr(module, "EXAMPLE", None)
     holder = typer.Typer(rich_markup_mode=MARKUP, add_completion=False)
     holder.callback()(_no_options)
     if hasattr(module, "app"):

@@ -1,22 +1,24 @@
 """Printing: results to standard output, everything else to standard error."""
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from threading import Lock
 
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
 
-from countwise.progress import Report, Tell
+from countwise.ledger.prices import Charge
+from countwise.progress import Tell, remarks
 
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -37,43 +39,59 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     out.print(table)
 
 
+def print_charge(charge: Charge | None, *, json: bool) -> None:
+    """What was charged to a ledger; beside JSON it goes to standard error."""
+    if charge is not None:
+        (err if json else out).print(
+            f"Charged to the ledger: {charge.words}. Now {charge.balance}", soft_wrap=True
+        )
+
+
 @contextmanager
-def progress(total: int) -> Iterator[Tell]:
-    """A progress bar of so many stages on standard error; gone when the work is done."""
+def progress() -> Iterator[Tell]:
+    """A bar on standard error for the stage that work has come to; gone when it is done.
+
+    Of a stage whose steps are counted it shows how many are done, and the time left for the rest.
+    What is remarked on the way is printed there and stays.
+    """
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
-    with Progress(*columns, console=err, transient=True) as bar:
-        task = bar.add_task("starting", total=total)
+    lock, total = Lock(), 0
+    with Progress(*columns, console=err, transient=True) as bar, _remarked():
+        task = bar.add_task("starting", total=None)
 
         def tell(stage: str, done: int = 0, of: int = 0, /) -> None:
-            del done, of
-            bar.update(task, advance=1, description=stage)
+            nonlocal task, total
+            with lock:
+                if of != total:
+                    bar.remove_task(task)
+                    task, total = bar.add_task(stage, total=of or None), of
+                bar.update(task, description=stage, completed=done)
 
         yield tell
 
 
 @contextmanager
-def stages() -> Iterator[Report]:
-    """A progress bar for each stage on standard error, with the time that it has left."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True) as bar:
-        tasks: dict[str, TaskID] = {}
+def _remarked() -> Iterator[None]:
+    """Within this, what the library remarks is printed."""
+    printer, level = _Printer(), remarks.level
+    remarks.addHandler(printer)
+    remarks.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        remarks.setLevel(level)
+        remarks.removeHandler(printer)
 
-        def report(stage: str, done: int = 0, of: int = 0, /) -> None:
-            if stage not in tasks:
-                tasks[stage] = bar.add_task(stage, total=of)
-            bar.update(tasks[stage], completed=done, total=of)
 
-        yield report
+class _Printer(logging.Handler):
+    """Prints what is remarked to standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line or more."""
+        err.print(record.getMessage())

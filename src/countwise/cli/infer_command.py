@@ -1,5 +1,6 @@
 """countwise infer: what the true counts behind a release can be."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,33 +8,15 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from countwise.choices import one_of
 from countwise.cli import options
 from countwise.cli.console import err, out, print_json, print_table, progress
-from countwise.cli.draw_files import DRAWS, write_draws
-from countwise.cli.large_tables import infer_large
-from countwise.cli.output_files import PAGES, output_files, write_frame
-from countwise.cli.sum_answers import (
-    holds_crossed_tables,
-    infer_crossed,
-    plain_sums,
-    print_sums,
-)
-from countwise.errors import InputError
-from countwise.inference.paper_tables import infer_counts
+from countwise.front_door import infer_function
+from countwise.front_door.inferred_answers import InferredAnswers, PosteriorFile
+from countwise.inference.combinations import Combination
+from countwise.inference.crossed_posterior import PRIOR, CrossedPosterior, SumPosterior
 from countwise.inference.posterior import Posterior
-from countwise.inference.routes import METHODS, SOURCES
-from countwise.inference.routes import infer as infer_release
-from countwise.inference.tree_sums import tree_sums
+from countwise.inference.statement_probabilities import Probability
 from countwise.pages.charts import chance
-from countwise.pages.imprint import Imprint, today
-from countwise.progress import Tell
-from countwise.release.document import read_release
-from countwise.release.folder import whole
-from countwise.release.large_release import read_large_release
-from countwise.release.pipeline import MOST_WHOLE
-from countwise.reports.posterior_page import posterior_page
-from countwise.sumproduct.summaries import check_interval
 from countwise.tables.cut import PIECE
 
 EXAMPLE = (
@@ -42,6 +25,7 @@ EXAMPLE = (
     "countwise infer --counts 250,357 --epsilon 1 --total-epsilon 1 --ties last --top 10"
 )
 PRINTED = 20
+"""Counts that are printed: a screen."""
 
 
 Counts = Annotated[str | None, typer.Option(help="Released components found in a paper: 250,357.")]
@@ -137,197 +121,177 @@ def infer(
 
     Of a large release every node's best value and range are written to --out, in pieces.
     """
-    tables = {"--out": file, "--joint-mode": joint_mode}
-    outputs = output_files(
-        tables,
-        {"--page": (page, PAGES), "--draws-out": (draws_out, DRAWS)},
-        data_set=bool(engine),
-        overwrite=overwrite,
-    )
-    check_interval(level, interval)
-    one_of(method, METHODS, what="--method")
-    one_of(source, SOURCES, what="--from")
-    if sums and counts is not None:
-        raise InputError("--sum finds nodes by their labels, and --counts have none.")
-    if folder is not None and counts is not None:
-        raise InputError("give a release folder or --counts, not both.")
-    if folder is not None:
-        others: dict[str, object] = {
-            "--from counts": source == "counts",
-            "--method gibbs": method == "gibbs",
-            "--prior published": prior == "published",
-            "--top": top,
-            "--draws-out": draws_out,
-            "--joint-mode": joint_mode,
-            "--page": page,
-        }
-        if holds_crossed_tables(folder):
-            others |= {
-                "--draws-out": None,
-                "--prior published": None,
-                "--interval central": interval == "central",
-                "--engine": engine,
-            }
-            given = [name for name, value in others.items() if value]
-            infer_crossed(
-                folder,
-                file,
-                given,
-                sums or [],
-                statement or [],
-                level,
-                overwrite,
-                json,
-                prior=prior,
-                draws=(draws, draws_out),
-                seed=seed,
-            )
-            return
-        large = read_large_release(folder, most=piece)
-        if large is not None and (large.sizes[-1] > MOST_WHOLE or file is not None):
-            others |= {"--statement": statement, "--sum": sums}
-            given = [name for name, value in others.items() if value]
-            infer_large(large, file, given, prior, level, interval, engine, overwrite, json)
-            return
-    rng = np.random.default_rng(seed)
-    asked: dict[str, Any] = {"prior": prior, "method": method, "rng": rng}
-    with progress(8) as tell:
-        summed, imprint = [], Imprint(date=today())
-        if counts is None:
-            tell("reading")
-            release = read_release(_given(folder))
-            posterior = infer_release(release, source=source, tell=tell, **asked)
-            imprint = release.imprint
-            summed = tree_sums(release, posterior, sums or [], rng=rng)
+    with progress() as tell:
+        found = infer_function.infer(
+            folder,
+            counts=counts,
+            total=total,
+            epsilon=epsilon,
+            total_epsilon=total_epsilon,
+            adjust=adjust,
+            ties=ties,
+            mechanism=mechanism,
+            from_total=from_total,
+            prior=prior,
+            source=source,
+            method=method,
+            probability=level,
+            interval=interval,
+            statement=statement or (),
+            sums=sums or (),
+            top=top,
+            draws=draws,
+            draws_out=draws_out,
+            out=file,
+            joint_mode=joint_mode,
+            page=page,
+            piece=piece,
+            engine=engine,
+            overwrite=overwrite,
+            seed=seed,
+            rng=np.random.default_rng(seed),
+            tell=tell,
+        )
+    if isinstance(found, PosteriorFile):
+        if json:
+            print_json(found.to_dict())
         else:
-            posterior = infer_counts(
-                options.whole_numbers(counts, what="--counts"),
-                total=total,
-                epsilon=_epsilons(epsilon),
-                total_epsilon=total_epsilon or str(epsilon),
-                adjust=adjust,
-                ties="last" if ties == "last" else options.whole_numbers(ties, what="--ties"),
-                mechanism=mechanism,
-                from_total=from_total,
-                tell=tell,
-                **asked,
-            )
-        tell("judging")
-        answers = {said: posterior.probability(said, rng=rng) for said in statement or []}
-        best = posterior.top(top, rng=rng) if top else []
-        if joint_mode is not None:
-            write_frame(posterior.joint_mode_table(tell=tell), joint_mode, overwrite=overwrite)
-        if page is not None:
-            tell("writing the page")
-            text = posterior_page(
-                posterior, probability=level, interval=interval, answers=answers, imprint=imprint
-            )
-            with whole(page, overwrite=overwrite) as partial:
-                partial.write_text(text, encoding="utf-8")
-        _write(posterior, file, draws_out, draws, rng, level, interval, overwrite, tell)
-    if json:
-        plain = _plain(posterior, level, interval, answers, best, top)
-        print_json(plain | ({"sums": plain_sums(summed, level)} if summed else {}))
+            out.print(f"The posterior of {found.nodes:,} counts was written to {file}.")
         return
-    print_sums(summed, level)
-    _print(posterior, level, interval, answers, best)
-    for path in outputs:
-        err.print(f"Written: {path}")
+    answers = found if isinstance(found, InferredAnswers) else InferredAnswers(posterior=found)
+    if json:
+        print_json(_plain(answers, level, interval, top))
+        return
+    _print(answers, level, interval)
+    for path in (file, joint_mode, page, draws_out):
+        if path is not None:
+            err.print(f"Written: {path}")
 
 
-def _given(folder: Path | None) -> Path:
-    if folder is None:
-        raise InputError("give a release folder, or the counts of a table with --counts.")
-    return folder
-
-
-def _epsilons(text: str | None) -> Any:
-    if text is None:
-        raise InputError("no epsilon given. To fix, add --epsilon 1 (the loss of the components).")
-    parts = options.names(text)
-    return parts[0] if len(parts) == 1 else parts
-
-
-def _write(
-    posterior: Posterior,
-    file: Path | None,
-    draws_out: Path | None,
-    draws: int,
-    rng: np.random.Generator,
-    level: float,
-    interval: str,
-    overwrite: bool,
-    tell: Tell,
-) -> None:
-    if file is not None:
-        tell("writing the table")
-        table = posterior.table(probability=level, interval=interval)
-        write_frame(table, file, overwrite=overwrite)
-    if draws_out is not None:
-        tell("drawing")
-        made = posterior.draws(draws, rng=rng)
-        write_draws(made, posterior.joint_prior, draws_out, overwrite=overwrite)
-
-
-def _plain(
-    posterior: Posterior, level: float, interval: str, answers: Any, best: Any, top: int
-) -> dict[str, Any]:
+def _plain(answers: InferredAnswers, level: float, interval: str, top: int) -> dict[str, Any]:
+    posterior = answers.posterior
+    tables = isinstance(posterior, CrossedPosterior)
     result: dict[str, Any] = {
         "route": posterior.route,
         "prior": posterior.prior,
         "interval": {"kind": interval, "probability": level},
-        "nodes": list(posterior.records(probability=level, interval=interval)),
+        "nodes": list(_records(posterior, level, interval)),
     }
     if posterior.diagnostics:
         result["diagnostics"] = posterior.diagnostics
-    if answers:
+    if answers.statements:
         result["statements"] = [
-            {
-                "statement": said,
-                "probability": float(p),
-                "error": p.error,
-                "exact": p.exact,
-                "prior": p.prior,
-            }
-            for said, p in answers.items()
+            {"statement": said, "probability": float(p), "prior": p.prior}
+            | _error(p, tables=tables)
+            for said, p in answers.statements.items()
         ]
-    if top:
+    if top and isinstance(posterior, Posterior):
         result["combinations_prior"] = posterior.joint_prior
-        result["combinations"] = [asdict(each) | {"total": each.total} for each in best]
+        result["combinations"] = [
+            asdict(each) | {"total": each.total} for each in answers.combinations
+        ]
+    if answers.sums:
+        result["sums"] = _plain_sums(answers.sums, level)
     return result
 
 
-def _print(posterior: Posterior, level: float, interval: str, answers: Any, best: Any) -> None:
-    percent = f"{100 * level:g}%"
-    rows: list[tuple[str, ...]] = []
-    for record in posterior.records(probability=level, interval=interval):
-        if len(rows) == PRINTED:
-            break
-        rows.append(
-            (
-                str(record["path"]),
-                f"{record['released']:,}",
-                f"{record['mean']:,.2f}",
-                f"{record['mode']:,}",
-                f"{record['sd']:,.2f}",
-                f"{record['lower']:,} to {record['upper']:,}",
-            )
-        )
-    print_table(("node", "released", "mean", "mode", "sd", f"{percent} range"), rows)
-    if posterior.hierarchy.nodes > len(rows):
-        out.print(f"… and {posterior.hierarchy.nodes - len(rows):,} more; see --out and --page.")
-    if best:
-        other = posterior.joint_prior
-        said = "" if other == posterior.prior else f", prior: {other}"
-        out.print(f"\nMost probable combinations{said}")
-        for each in best:
-            error = f" ± {each.error:.2g} (from draws)" if each.error else ""
-            counts = "  ".join(f"{n:,}" for n in each.counts)
-            out.print(f"  {counts}   {chance(each.probability)}{error}")
-    for said, p in answers.items():
-        error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
-        other = "" if p.prior == posterior.prior else f"  [prior: {p.prior}]"
-        out.print(f"\nP({said}) = {chance(float(p))}{error}{other}", markup=False)
+def _error(found: Probability, *, tables: bool) -> dict[str, Any]:
+    """How a probability was found, and how far from it that can be."""
+    if not tables:
+        return {"error": found.error, "exact": found.exact}
+    return {"law": "normal"} if found.exact else {"law": "draws", "error": found.error}
+
+
+def _records(posterior: Posterior | CrossedPosterior, level: float, interval: str) -> Any:
+    if isinstance(posterior, Posterior):
+        return posterior.records(probability=level, interval=interval)
+    return posterior.records(probability=level)
+
+
+def _plain_sums(summed: Sequence[SumPosterior], level: float) -> list[dict[str, Any]]:
+    """Sums as plain data."""
+    found = []
+    for each in summed:
+        low, high = each.interval(level)
+        record = {"sum": each.name, "mean": each.mean, "sd": each.sd, "lower": low, "upper": high}
+        found.append(record | {"prior": each.prior, "named_twice": list(each.twice)})
+    return found
+
+
+def _print(answers: InferredAnswers, level: float, interval: str) -> None:
+    posterior = answers.posterior
+    tables = isinstance(posterior, CrossedPosterior)
+    _print_sums(answers.sums, level, posterior.prior if tables else PRIOR)
+    if isinstance(posterior, CrossedPosterior):
+        for said, p in answers.statements.items():
+            error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
+            out.print(f"P({said}) = {chance(float(p))}{error}", markup=False)
+        if answers.statements and posterior.prior == PRIOR:
+            out.print("Statements rest on no prior: on the normal law of least squares.\n")
+        size = sum(each.size for each in posterior.released)
+        _print_counts(posterior, level, interval, size)
+    else:
+        _print_counts(posterior, level, interval, posterior.hierarchy.nodes)
+        _print_combinations(posterior, answers.combinations)
+        _print_statements(posterior, answers.statements)
     out.print(f"\nFrom {posterior.route}. Prior: {posterior.prior}.")
     if posterior.diagnostics:
         out.print(posterior.diagnostics)
+
+
+def _print_sums(summed: Sequence[SumPosterior], level: float, known: str) -> None:
+    """A line a sum: estimate, standard error, range; `known` is a prior that is said elsewhere."""
+    if not summed:
+        return
+    rows = []
+    for each in summed:
+        low, high = each.interval(level)
+        rows.append((each.name, f"{each.mean:,.2f}", f"{each.sd:,.2f}", f"{low:,} to {high:,}"))
+    print_table(("sum", "estimate", "error", f"{100 * level:g}% range"), rows)
+    for each in summed:
+        if each.twice:
+            names = ", ".join(each.twice)
+            out.print(f"{each.name}: {names} named more than once, counted once.")
+        if each.prior not in (PRIOR, known):
+            out.print(f"{each.name} rests on a prior: {each.prior}.")
+    out.print()
+
+
+def _print_counts(
+    posterior: Posterior | CrossedPosterior, level: float, interval: str, size: int
+) -> None:
+    """The first counts, a line each."""
+    tree = isinstance(posterior, Posterior)
+    rows: list[tuple[str, ...]] = []
+    for record in _records(posterior, level, interval):
+        if len(rows) == PRINTED:
+            break
+        row = [str(record["path"]), f"{record['released']:,}", f"{record['mean']:,.2f}"]
+        row += [f"{record['mode']:,}"] if tree else []
+        row += [f"{record['sd']:,.2f}", f"{record['lower']:,} to {record['upper']:,}"]
+        rows.append(tuple(row))
+    names = ("node", "released", "mean", "mode", "sd")
+    if not tree:
+        names = ("count", "released", "estimate", "error")  # type: ignore[assignment]
+    print_table((*names, f"{100 * level:g}% range"), rows)
+    if size > len(rows):
+        out.print(f"… and {size - len(rows):,} more; see --out{' and --page' if tree else ''}.")
+
+
+def _print_combinations(posterior: Posterior, best: Sequence[Combination]) -> None:
+    if not best:
+        return
+    other = posterior.joint_prior
+    said = "" if other == posterior.prior else f", prior: {other}"
+    out.print(f"\nMost probable combinations{said}")
+    for each in best:
+        error = f" ± {each.error:.2g} (from draws)" if each.error else ""
+        counts = "  ".join(f"{n:,}" for n in each.counts)
+        out.print(f"  {counts}   {chance(each.probability)}{error}")
+
+
+def _print_statements(posterior: Posterior, statements: Mapping[str, Probability]) -> None:
+    for said, p in statements.items():
+        error = "" if p.exact else f" ± {p.error:.2g} (from draws)"
+        other = "" if p.prior == posterior.prior else f"  [prior: {p.prior}]"
+        out.print(f"\nP({said}) = {chance(float(p))}{error}{other}", markup=False)

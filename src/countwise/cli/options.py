@@ -1,23 +1,15 @@
-"""Options that several commands share, and the plan they add up to."""
+"""Options that several commands share: each said once, and handed on as the words it stands for."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from countwise.adjust.adjustments import ADJUSTMENTS
-from countwise.errors import InputError, PlanError
-from countwise.release.aims import without_loss
-from countwise.release.plan import DEFAULTS, IMPRINT, Plan, from_dict, read_plan
-from countwise.release.wanted import Wanted, read_wanted
-from countwise.tables.dialect import PLAIN, Reading, find_dialect
-from countwise.tables.domainfile import read_domain_file, read_zeros
-from countwise.tables.files import is_text
-from countwise.tables.layouts import Layout
-from countwise.tables.notation import read_variables
-from countwise.toml_files import read_toml
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 By = Annotated[
     str | None, typer.Option(help="Level columns from outer to inner, such as region,county,race.")
@@ -162,131 +154,69 @@ PlanFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the output if it exists.")]
 
-PLAN_WORDS = ("by", "epsilon", "rho", *DEFAULTS, *IMPRINT)
+LedgerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        help="Charge the loss to this ledger first (sqlite:///file, postgresql://…); exit code 3 "
+        "if its budget does not allow it.",
+    ),
+]
+Dataset = Annotated[
+    str | None, typer.Option(help="Data set of the ledger whose budget is charged.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the simulation (not of any noise).")]
+
+LEVELS: dict[str, Any] = {"by": By}
+CROSSING: dict[str, Any] = LEVELS | {"across": Across, "tables": Tables}
+LOSS: dict[str, Any] = {
+    "epsilon": Epsilon,
+    "rho": Rho,
+    "split": Split,
+    "neighbours": Neighbours,
+    "rows": Rows,
+    "mechanism": Mechanism,
+}
+DRAWING: dict[str, Any] = LOSS | {"noise": Noise, "adjust": Adjust}
+ADJUSTING: dict[str, Any] = {
+    "pool": Pool,
+    "total": Total,
+    "ties": Ties,
+    "exact": Exact,
+    "zeros": Zeros,
+}
+IMPRINT: dict[str, Any] = {"title": Title, "producer": Producer, "contact": Contact}
+RECORDS: dict[str, Any] = {"person": Person, "outside": Outside}
+FILE: dict[str, Any] = {
+    "layout": LayoutName,
+    "total_code": TotalCode,
+    "no_totals": NoTotals,
+    "separator": Separator,
+    "encoding": Encoding,
+    "thousands": Thousands,
+    "skip": Skip,
+    "sheet": Sheet,
+}
+DEFAULTS = {"layout": "long", "no_totals": False, "skip": 0}
 
 
-def names(text: str | None) -> tuple[str, ...]:
-    """A comma-separated list of names."""
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+def taking(*groups: dict[str, Any], before: str = "") -> Callable[[Function], Function]:
+    """A command whose `**words` are the options of these groups, listed before one of its own."""
 
+    def listed(function: Function) -> Function:
+        signature = inspect.signature(function)
+        own = [each for each in signature.parameters.values() if each.name != "words"]
+        shared = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=kind
+            )
+            for group in groups
+            for name, kind in group.items()
+        ]
+        place = next((i for i, each in enumerate(own) if each.name == before), len(own))
+        own = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own]
+        parameters = [*own[:place], *shared, *own[place:]]
+        vars(function)["__signature__"] = signature.replace(parameters=parameters)
+        return function
 
-def by_level(text: str | None, *, what: str) -> str | Mapping[str, str] | None:
-    """A single word or number, or a value for each level."""
-    if text is None or "=" not in text:
-        return text
-    values: dict[str, str] = {}
-    for part in names(text):
-        level, _, value = part.partition("=")
-        if not level or not value:
-            raise PlanError(f"{what} {part!r} must read level=value, as in total=1,county=0.5.")
-        if level in values:
-            raise PlanError(f"{what} names the level {level!r} twice.")
-        values[level] = value
-    return values
-
-
-def make_reading(flags: Mapping[str, Any]) -> Reading:
-    """What is said of a file, from a command's flags; those of other things are passed over."""
-    return Reading(**{each.name: flags[each.name] for each in fields(Reading)})
-
-
-def make_layout(
-    layout: str,
-    total_code: str | None,
-    *,
-    domain: Path | None,
-    by: tuple[str, ...],
-    no_totals: bool = False,
-    reading: Reading = PLAIN,
-) -> Layout:
-    """How a table of counts is laid out, from options."""
-    totals = by_level(total_code, what="total code") or {}
-    declared = None
-    if domain is not None and domain.suffix.lower() == ".toml":
-        declared = read_domain_file(domain, by=by, no_totals=no_totals)
-    return Layout(
-        kind=layout,
-        totals={"*": totals} if isinstance(totals, str) else totals,
-        domain=declared,
-        no_totals=no_totals,
-        reading=reading,
-    )
-
-
-def how_read(table: Path, layout: Layout, by: Sequence[str]) -> str:
-    """What was found out of how a text file is written; empty where it is as in most."""
-    if not is_text(table):
-        return ""
-    return find_dialect(table, layout.reading, by).in_words
-
-
-def with_zeros_of(domain: Path | None, plan: Plan) -> Plan:
-    """The plan with the cells that its domain file says can only be zero."""
-    found = () if domain is None else read_zeros(domain, by=plan.columns)
-    return replace(plan, zeros=(*plan.zeros, *found)) if found else plan
-
-
-def make_plan(plan_file: Path | None, flags: Mapping[str, Any]) -> Plan:
-    """The plan of a file with a command's flags, as the user wrote them, laid over it.
-
-    Flags that no plan has are passed over, so a command can hand over all it was given. With a
-    `unit` among them the loss is still to be found.
-    """
-    unit = flags.get("unit")
-    base: dict[str, Any] = {}
-    if plan_file:
-        base = _words_of(plan_file) if unit else read_plan(plan_file).to_dict()
-    given = {name: flags[name] for name in PLAN_WORDS if flags.get(name) is not None}
-    if "by" in given:
-        given["by"] = names(given["by"])
-    if flags.get("across") is not None:
-        given["variables"] = {
-            name: {"levels": levels} for name, levels in read_variables(flags["across"]).items()
-        }
-    if flags.get("tables") is not None:
-        given["tables"] = flags["tables"]
-    for name in {"epsilon", "rho", "split"} & set(given):
-        given[name] = by_level(given[name], what=name)
-    if unit:
-        words = base | given
-        if not words.get("variables"):
-            words.pop("tables", None)  # those of a tree are its levels: see targets_of_tree
-        return without_loss(words, unit)
-    _refuse_targets(given.get("tables", ()))
-    if "epsilon" in given or "rho" in given:
-        base.pop("epsilon", None)
-        base.pop("rho", None)
-    data = base | given
-    if "epsilon" not in data and "rho" not in data:
-        raise PlanError("no epsilon given. To fix, add --epsilon 1 (the privacy loss in all).")
-    return from_dict(data)
-
-
-def targets_of_tree(plan_file: Path | None, tables: str | None) -> tuple[Wanted, ...]:
-    """The levels of a tree that have targets, as the command line or a plan file states them."""
-    if tables is not None:
-        return read_wanted(tables)
-    return read_wanted(_words_of(plan_file).get("tables", ()) if plan_file else ())
-
-
-def _words_of(plan_file: Path) -> dict[str, Any]:
-    """What a file says of a plan that may still lack its loss."""
-    return read_toml(plan_file, what="plan", error=PlanError)
-
-
-def _refuse_targets(tables: str | Sequence[Any]) -> None:
-    """Targets are met by the loss they need, not by one that is given."""
-    if any(each.within is not None for each in read_wanted(tables)):
-        raise PlanError(
-            "--tables has targets (±), and they are what a loss is found for. To fix, find it with "
-            "countwise plan … --unit rho (or epsilon) --out plan.toml, without --rho and "
-            "--epsilon, and release with --plan plan.toml; or leave the targets out."
-        )
-
-
-def whole_numbers(text: str, *, what: str) -> list[int]:
-    """Whole numbers in a list such as 250,357."""
-    try:
-        return [int(part) for part in names(text)]
-    except ValueError:
-        raise InputError(f"{what} must be whole numbers such as 250,357, got {text!r}.") from None
+    return listed

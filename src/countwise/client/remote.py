@@ -1,6 +1,7 @@
 """The client: one method a thing that can be asked of a server."""
 
 import time
+from collections.abc import Collection
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -34,7 +35,7 @@ class Client:
         *,
         timeout: float = 30.0,
         patience: float = 60.0,
-        public_key: str | None = None,
+        public_key: str | Collection[str] | None = None,
         allow_http: bool = False,
     ) -> None:
         self._calls = Calls(url, key, timeout=timeout, patience=patience, allow_http=allow_http)
@@ -98,6 +99,10 @@ class Client:
     def server_key(self) -> str:
         """The public key this server says it signs with; to trust it, compare it by another way."""
         return str(self._calls.get("/key")["key"])
+
+    def server_keys(self) -> tuple[str, ...]:
+        """All public keys this server says it ever signed with, the newest last."""
+        return tuple(str(each["key"]) for each in self._calls.get("/key")["keys"])
 
 
 def _path(job: Job | str) -> str:

@@ -1,7 +1,7 @@
 """What a server says, as typed data."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -41,7 +41,7 @@ class Receipt:
 
     fields: Mapping[str, Any]
 
-    def check(self, public_key: str | None = None) -> Answer:
+    def check(self, public_key: str | Collection[str] | None = None) -> Answer:
         """The answer, if signature and posterior are right; offline, and refused otherwise.
 
         Without the office's public key a receipt only proves to be whole.

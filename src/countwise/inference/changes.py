@@ -78,7 +78,7 @@ def compare(
 
 def estimated(release: Release | CrossedRelease) -> Estimated:
     """The estimates of a release: least squares, of joint noise the mean of each count's law."""
-    if isinstance(release, CrossedRelease) or release.plan.mechanism != "joint":
+    if isinstance(release, CrossedRelease) or not release.plan.joint:
         posterior = crossed_posterior(release)
         workload = posterior.workload
         normals = {each: posterior.normals(each) for each in workload.margins}

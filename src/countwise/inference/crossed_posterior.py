@@ -228,7 +228,7 @@ def crossed_posterior(release: Release | CrossedRelease) -> CrossedPosterior:
             measurements=release.measurements,
             released=release.counts,
         )
-    if release.plan.mechanism == "joint":
+    if release.plan.joint:
         raise InputError(
             "the noise of this release is joint, and its sums do not have the normal law of "
             "noises drawn one by one. To fix, ask about its tree, as `infer` does."

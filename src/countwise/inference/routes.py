@@ -126,7 +126,7 @@ def infer(
             rng=rng,
             tell=tell,
         )
-    if release.plan.mechanism == "joint":
+    if release.plan.joint:
         raise InputError(
             "the noise of this release is joint, and what the counts alone say is not known. To "
             "fix, infer from the published noisy counts: --from measurements."

@@ -23,7 +23,7 @@ def tree_sums(
     """
     if not names:
         return []
-    if posterior.prior == PRIOR and release.plan.mechanism != "joint":
+    if posterior.prior == PRIOR and not release.plan.joint:
         crossed = crossed_posterior(release)
         return [crossed.sum(each) for each in names]
     workload = tree_workload(release.hierarchy)

@@ -247,3 +247,16 @@ def _rows(rows: int) -> str:
 
 def _as_text(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """What was charged to whom, in words, and what its data set has left."""
+
+    dataset: str
+    words: str
+    balance: str
+
+    def to_dict(self) -> dict[str, str]:
+        """As plain data."""
+        return {"dataset": self.dataset, "charge": self.words, "balance": self.balance}

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkstemp
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -28,22 +28,6 @@ from countwise.tables.hierarchy import Hierarchy
 DRAWN = "drawn"
 SEPARATOR = "\x1f"
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-class Store(Protocol):
-    """Keeps arrays by name; of two attempts at the same name the first that is complete."""
-
-    def has(self, name: str) -> bool:
-        """Whether this was completed."""
-        ...
-
-    def keep(self, name: str, arrays: Arrays) -> None:
-        """Complete it, unless another attempt has done so already."""
-        ...
-
-    def kept(self, name: str, *wanted: str) -> Arrays:
-        """Arrays that were completed, all or those wanted."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,6 +106,9 @@ class Staging:
         handle = os.open(self.folder, os.O_RDONLY)
         os.fsync(handle)
         os.close(handle)
+
+
+Store = Staging | MemoryStore
 
 
 def _write_own(path: Path, fields: dict[str, Any]) -> None:

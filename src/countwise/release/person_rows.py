@@ -42,7 +42,7 @@ def records(release: Release | CrossedRelease, *, table: str | None = None) -> p
         tables = _tree(release.hierarchy.by)
     chosen, by = tables.chosen(table)
     cells = release.table().filter(pl.col("level") == chosen).select(*by, "count")
-    return pl.concat([cells.drop("count").clear(), *_people(cells)])
+    return pl.concat([cells.drop("count").clear(), *people_of(cells)])
 
 
 def write_records(folder: Path, file: Path, *, table: str | None = None) -> int:
@@ -57,7 +57,7 @@ def write_records(folder: Path, file: Path, *, table: str | None = None) -> int:
     written = 0
     with _writer(file, form) as writer:
         for cells in _cells(folder / "counts.parquet", chosen, by):
-            for people in _people(cells):
+            for people in people_of(cells):
                 writer.write_table(people.to_arrow().cast(form))
                 written += len(people)
     return written
@@ -124,7 +124,7 @@ def _cells(counts: Path, chosen: str, by: tuple[str, ...]) -> Iterator[pl.DataFr
             yield found.select(pl.col(*by).cast(pl.String), "count")
 
 
-def _people(cells: pl.DataFrame) -> Iterator[pl.DataFrame]:
+def people_of(cells: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Every cell's labels as often as its count says, in batches."""
     ends = np.cumsum(cells["count"].to_numpy())
     labels = cells.drop("count")

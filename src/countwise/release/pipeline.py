@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import polars as pl
 import pyarrow as pa
@@ -61,7 +61,7 @@ def publish(
     are; `fresh` throws away what a stopped run has kept.
     """
     refuse_existing(out, overwrite=overwrite)
-    run: SourceRun = (
+    run = (
         HeldRun(source=source, plan=plan)
         if isinstance(source, HeldSource)
         else PieceRun(source=source, plan=plan, runner=runner, data_set=data_set)
@@ -90,28 +90,6 @@ def _settings(plan: Plan) -> dict[str, Any]:
     """What a run decides at random at its beginning."""
     keys = {"person_key": secrets.token_hex(16), "charge": secrets.token_hex(16)}
     return chosen_at_random(plan) | keys
-
-
-class SourceRun(Protocol):
-    """How a source becomes counts that add up, within an unfinished folder."""
-
-    @property
-    def identity(self) -> str:
-        """What makes another run the same run."""
-        ...
-
-    @property
-    def lasting(self) -> bool:
-        """Whether its noise is kept if it is stopped."""
-        ...
-
-    def going_on(self, out: Path, staging: Staging) -> AbstractContextManager[bool]:
-        """Whether an earlier run left noisy counts to go on from."""
-        ...
-
-    def make(self, staging: Staging, *, charged: bool, tell: Tell) -> Publication:
-        """The release, with noise that is drawn after `staging.drawing` was called."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

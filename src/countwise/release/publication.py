@@ -11,6 +11,7 @@ import polars as pl
 
 from countwise.arrays import IntArray
 from countwise.errors import CountwiseError
+from countwise.ledger.prices import Charge
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.pages.imprint import Imprint
@@ -54,6 +55,8 @@ class Publication(ABC):
     """Of the files that it was written to, if it was just published."""
     resumed: bool = False
     """Whether it went on from a run that was stopped."""
+    charge: Charge | None = None
+    """What a ledger was charged for it, where that was done with it."""
 
     def __repr__(self) -> str:
         about = f"{self.plan.title!r}, " if self.plan.title else ""

@@ -117,7 +117,7 @@ def declared_variables(data: Any, *, where: str) -> dict[str, tuple[str, ...]]:
 
 def refuse_trees_only(plan: "Plan") -> None:
     """Refuse what speaks of one tree of levels, in a plan of tables that cross."""
-    if plan.mechanism == "joint":
+    if plan.joint:
         raise PlanError(
             "joint noise adds up along one tree, and tables that cross have none. To fix, leave "
             "the mechanism out."

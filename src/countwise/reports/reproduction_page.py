@@ -13,7 +13,7 @@ from countwise.pages.lines import lines
 from countwise.pages.page import render
 from countwise.reproduce.exhibits import Bars, Compared, Curves, Paper, Picture
 from countwise.reproduce.recomputation import Reproduction
-from countwise.reproduce.verdicts import VERDICTS, PrintedNumber
+from countwise.reproduce.verdicts import APART, VERDICTS, PrintedNumber
 
 MARKS = dict(zip(VERDICTS, ("=", "≈", "✎", "✗"), strict=True))
 CLASSES = dict(zip(VERDICTS, ("same", "read", "right", "failed"), strict=True))
@@ -28,7 +28,8 @@ def reproduction_page(found: Reproduction) -> str:
         effort=found.effort.name,
         seed=found.seed,
         minutes=f"{found.seconds / 60:.1f}",
-        total=sum(found.verdicts.values()),
+        total=sum(found.verdicts[name] for name in VERDICTS),
+        apart=found.verdicts[APART],
         verdicts=[
             {
                 "name": name,
@@ -106,7 +107,7 @@ def _exhibit(each: Compared) -> dict[str, Any]:
 
 
 def _corrects(numbers: Sequence[PrintedNumber], note: str) -> bool:
-    return any(number.correction == note for number in numbers)
+    return any(bool(number.correction) and number.note == note for number in numbers)
 
 
 def _cell(

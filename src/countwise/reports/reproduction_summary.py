@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from countwise.reports.reproduction_page import shown
 from countwise.reproduce.exhibits import Compared, Paper
 from countwise.reproduce.recomputation import Reproduction
-from countwise.reproduce.verdicts import VERDICTS, PrintedNumber
+from countwise.reproduce.verdicts import APART, VERDICTS, PrintedNumber
 
 INTRODUCTION = """\
 # Five papers, reproduced
@@ -19,11 +19,13 @@ countwise reproduce --quick --out report     # under two minutes; without --quic
 
 `report/index.html` has every number and picture, `reproduction.json` and `reproduction.csv` the
 same for machines. `--only wang2021` computes one paper, `--only wang2021/table-3` one exhibit. The
-exit code is 1 when a number is not reproduced.
+exit code is 1 when a number is not reproduced, unless its note says why this machine differs.
 
 A number is *reproduced* when ours rounds to it, or lies within five standard errors where chance
 is involved; *reproduced with a stated reading* when the paper leaves something open; *corrected*
-when it is wrong and ours is right by the reason given; else *not reproduced*.
+when it is wrong and ours is right by the reason given; else *not reproduced*. Each printed number
+counts once: what stands beside a picture, beside a number that no paper prints, or beside one that
+another row has is *listed apart*.
 """
 
 
@@ -33,12 +35,12 @@ def summary(found: Reproduction) -> str:
 
 
 def _lines(found: Reproduction) -> Iterator[str]:
-    yield "| exhibit | reproduced | by a reading | corrected | not reproduced |"
-    yield "|---|---:|---:|---:|---:|"
+    yield "| exhibit | reproduced | by a reading | corrected | not reproduced | apart |"
+    yield "|---|---:|---:|---:|---:|---:|"
     for each in found.compared:
-        counts = " | ".join(str(each.verdicts[name] or "") for name in VERDICTS)
+        counts = " | ".join(str(each.verdicts[name] or "") for name in (*VERDICTS, APART))
         yield f"| {each.paper.name}, {each.exhibit.title} | {counts} |"
-    yield f"| **all** | {' | '.join(str(found.verdicts[name]) for name in VERDICTS)} |"
+    yield f"| **all** | {' | '.join(str(found.verdicts[name]) for name in (*VERDICTS, APART))} |"
     for paper in found.papers:
         yield from _paper(paper, [each for each in found.compared if each.paper == paper])
 
@@ -47,6 +49,7 @@ def _paper(paper: Paper, compared: list[Compared]) -> Iterator[str]:
     yield f"\n## {paper.name}\n\n*{paper.title}*"
     yield from _notes("Corrections", compared, lambda number: number.correction)
     yield from _notes("Readings", compared, lambda number: number.reading)
+    yield from _notes("On another machine", compared, lambda number: number.elsewhere)
     yield "\nSlips of the text:\n"
     for slip in paper.slips:
         yield f"- {slip.where[0].upper()}{slip.where[1:]}: “{slip.says}”. Right is: {slip.right}."

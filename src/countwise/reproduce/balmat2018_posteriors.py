@@ -13,7 +13,15 @@ import numpy as np
 from countwise.arrays import FloatArray
 from countwise.pages.densities import Density
 from countwise.reproduce.exhibits import Effort, Exhibit, Findings, Share
-from countwise.reproduce.verdicts import ERRORS, PrintedNumber, around, between, corrected
+from countwise.reproduce.verdicts import (
+    ERRORS,
+    PICTURED,
+    PrintedNumber,
+    around,
+    between,
+    corrected,
+    listed_apart,
+)
 from countwise.verification.proportion_posterior import BetaMixture, ProportionPosterior
 from countwise.verification.reference_samplers import (
     BURN_IN,
@@ -59,10 +67,9 @@ def figure_1(effort: Effort, rng: np.random.Generator) -> Findings:
         found = law.summary()
         row = f"({panel}) {counts[0]}, {counts[1]}, {counts[2]}"
         observed = counts[0] / (counts[0] + counts[1])
-        numbers.append(
-            between(row, "mode", f"peak near {observed:.2f}", found.mode, *around(observed, 0.03),
-                    reading=UNDRAWN)
-        )  # fmt: skip
+        peak = between(row, "mode", f"peak near {observed:.2f}", found.mode,
+                       *around(observed, 0.03), reading=UNDRAWN)  # fmt: skip
+        numbers += listed_apart([peak], PICTURED)
         drawn = [
             share_of(sampler(noisy, rng=rng, sweeps=effort.sweeps, **GIVEN))
             for sampler in (standard_draws, table_draws)

@@ -9,7 +9,7 @@ import numpy as np
 
 from countwise.pages.densities import Density
 from countwise.pages.lines import Line
-from countwise.reproduce.verdicts import VERDICTS, PrintedNumber
+from countwise.reproduce.verdicts import APART, VERDICTS, PrintedNumber
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +146,6 @@ class Compared:
 
 
 def tally(numbers: Sequence[PrintedNumber]) -> dict[str, int]:
-    """Numbers by verdict, every verdict named."""
-    found = Counter(number.verdict for number in numbers)
-    return {verdict: found[verdict] for verdict in VERDICTS}
+    """Numbers by verdict, every verdict named; those that are listed apart by that."""
+    found = Counter(APART if number.uncounted else number.verdict for number in numbers)
+    return {verdict: found[verdict] for verdict in (*VERDICTS, APART)}

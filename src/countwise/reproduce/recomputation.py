@@ -17,7 +17,10 @@ from countwise.reproduce.exhibits import Compared, Effort, Exhibit, Paper, tally
 from countwise.reproduce.papers import PAPERS
 
 FORMAT = 1
-COLUMNS = ("paper", "exhibit", "row", "column", "printed", "ours", "low", "high", "verdict", "note")
+COLUMNS = (
+    "paper", "exhibit", "row", "column", "printed", "ours", "low", "high", "verdict", "note",
+    "counted",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +39,12 @@ class Reproduction:
 
     @property
     def holds(self) -> bool:
-        """Whether every number is reproduced or corrected."""
-        return self.verdicts["not reproduced"] == 0
+        """Whether every number is reproduced or corrected, or misses for a reason known before."""
+        return not any(
+            number.verdict == "not reproduced" and not number.elsewhere
+            for each in self.compared
+            for number in each.findings.numbers
+        )
 
     @property
     def papers(self) -> list[Paper]:

@@ -4,10 +4,11 @@ A number is *reproduced* when ours lies in the range the printed one allows: its
 five standard errors where chance is involved. It is *reproduced with a stated reading* when the
 paper leaves something open and the reading that was taken is stated. It is *corrected* when ours
 lies where the argument given says the right value is, and the printed one does not. Everything
-else is *not reproduced*.
+else is *not reproduced*. What compares with no printed number of its own is *listed apart*.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import isnan, nan, sqrt
 from typing import Any, Literal
 
@@ -21,6 +22,11 @@ VERDICTS: tuple[Verdict, ...] = (
     "corrected",
     "not reproduced",
 )
+APART = "listed apart"
+"""Shown with its verdict, and not counted."""
+PICTURED = "the paper has a picture here, and no number"
+NOWHERE = {"picture": PICTURED, "not printed": "no paper prints it", "–": "no paper prints it"}
+"""What stands as printed where nothing is."""
 ERRORS = 5.0  # standard errors of chance that a number is allowed
 
 
@@ -28,7 +34,10 @@ ERRORS = 5.0  # standard errors of chance that a number is allowed
 class PrintedNumber:
     """A number of a paper: as printed, ours, and the range ours must lie in.
 
-    `value` is what is printed, as a number; it is missing where the paper has words.
+    `value` is what is printed, as a number; it is missing where the paper has words. `elsewhere` is
+    the reason, known beforehand, why it may not come out on another machine. `apart` says why it is
+    listed and not counted: it stands beside a picture, or beside a number that no paper prints or
+    that another row has.
     """
 
     row: str
@@ -40,6 +49,8 @@ class PrintedNumber:
     value: float = nan
     reading: str = ""
     correction: str = ""
+    elsewhere: str = ""
+    apart: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -52,9 +63,16 @@ class PrintedNumber:
         return "reproduced with a stated reading" if self.reading else "reproduced"
 
     @property
+    def uncounted(self) -> str:
+        """Why it is listed apart; nothing where it is counted."""
+        return self.apart or NOWHERE.get(self.printed, "")
+
+    @property
     def note(self) -> str:
-        """The reason of a correction, or the reading taken."""
-        return self.correction or self.reading
+        """The reason of a correction or the reading taken, and why it is not counted."""
+        missed = self.elsewhere if self.verdict == "not reproduced" else ""
+        apart = f"not counted: {self.uncounted}" if self.uncounted else ""
+        return "; ".join(filter(None, (self.correction or self.reading or missed, apart)))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, for machines."""
@@ -67,7 +85,13 @@ class PrintedNumber:
             "high": self.high,
             "verdict": self.verdict,
             "note": self.note,
+            "counted": not self.uncounted,
         }
+
+
+def listed_apart(numbers: Iterable[PrintedNumber], why: str) -> list[PrintedNumber]:
+    """The same numbers, not counted."""
+    return [replace(each, apart=why) for each in numbers]
 
 
 def near(
@@ -107,11 +131,12 @@ def between(
     high: float,
     *,
     reading: str = "",
+    elsewhere: str = "",
 ) -> PrintedNumber:
     """The paper has words; ours must lie in the range they are taken to mean."""
     return PrintedNumber(
         row=row, column=column, printed=printed, ours=float(ours), low=low, high=high,
-        reading=reading,
+        reading=reading, elsewhere=elsewhere,
     )  # fmt: skip
 
 

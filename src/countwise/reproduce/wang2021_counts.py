@@ -15,8 +15,9 @@ from countwise.reproduce.scenarios import (
     scenario_4_counts,
     seats,
 )
-from countwise.reproduce.verdicts import around, corrected, near
+from countwise.reproduce.verdicts import around, corrected, listed_apart, near
 
+MADE = "the counts were made to fit this description, so they could hardly miss it"
 PLACES = (
     "quartiles are the 12th, 25th and 38th of the fifty sorted counts; interpolated ones would be "
     "3, 6 and 10.75"
@@ -51,7 +52,7 @@ def figure_1(effort: Effort, rng: np.random.Generator) -> Findings:
         low=1,
         heights=tuple(float(edge) for edge in bins),
     )
-    return Findings(numbers=numbers, pictures=[picture])
+    return Findings(numbers=listed_apart(numbers, MADE), pictures=[picture])
 
 
 def table_1(effort: Effort, rng: np.random.Generator) -> Findings:

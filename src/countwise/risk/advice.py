@@ -1,7 +1,8 @@
 """Which adjustment and which mechanism suit a table, by simulated releases of a stand-in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import exp, fsum, log, sqrt
 
 import numpy as np
@@ -10,6 +11,8 @@ from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.arrays import IntArray
 from countwise.errors import PlanError
 from countwise.noise.count_noise import MECHANISMS
+from countwise.noise.numbers import written
+from countwise.progress import Tell, silent
 from countwise.release.plan import Plan
 from countwise.risk.monte_carlo import simulate_plan
 from countwise.risk.promised_margins import NORMAL, LevelMargins, level_margins
@@ -38,6 +41,7 @@ class Option:
     cells_error: float
     all_sse: float
     level_rmse: tuple[float, ...]
+    price: str = ""
     spoiled: tuple[str, ...] = ()
     """Levels above the cells whose error is 1.5 times that of least squares or more."""
 
@@ -63,7 +67,7 @@ def advise(
     repetitions: int,
     adjustments: Sequence[str] = RANKED,
     mechanisms: Sequence[str] = PURE,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> tuple[list[Option], list[tuple[str, str]]]:
     """Options from best to worst by the errors of all levels, and what could not be simulated.
 
@@ -88,13 +92,12 @@ def advise(
                 refused.append((f"{adjustment}, {mechanism}", str(problem)))
                 continue
             fitted = level_margins(hierarchy, plan.budget(hierarchy))
-            options.append(_option(adjustment, mechanism, results, hierarchy, fitted))
+            options.append(_option(plan, results, hierarchy, fitted))
     return sorted(options, key=lambda option: option.overall), refused
 
 
 def _option(
-    adjustment: str,
-    mechanism: str,
+    plan: Plan,
     results: Sequence[tuple[float, float]],
     hierarchy: Hierarchy,
     fitted: Sequence[LevelMargins],
@@ -108,8 +111,9 @@ def _option(
     ]
     return Option(
         spoiled=tuple(spoiled),
-        adjustment=adjustment,
-        mechanism=mechanism,
+        price=_price(plan),
+        adjustment=plan.adjust,
+        mechanism=plan.mechanism,
         cells_sse=results[-1][0],
         cells_error=results[-1][1],
         all_sse=sum(mean for mean, _ in results),
@@ -118,3 +122,8 @@ def _option(
             for (mean, _), size in zip(results, hierarchy.sizes, strict=True)
         ),
     )
+
+
+def _price(plan: Plan) -> str:
+    """The loss in words: of a loss stated by level, its sum is nobody's question here."""
+    return f"ε = {written(plan.epsilon)}" if isinstance(plan.epsilon, Fraction) else "ε by level"

@@ -8,7 +8,6 @@ that are left when the work allowed is done.
 """
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
@@ -21,6 +20,7 @@ from flint import arb, ctx
 from countwise.arrays import FloatArray
 from countwise.errors import CountwiseError
 from countwise.noise.laws import Geometric, Laplace
+from countwise.progress import Tell, silent
 from countwise.risk.closed import PRECISION, enclosure, laplace_risk
 from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.gap import Box, Gap
@@ -66,7 +66,7 @@ def certify(
     tolerance: float = TOLERANCE,
     boxes: int = BOXES,
     at: tuple[tuple[int, int], Fraction] | None = None,
-    tell: Callable[[int], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> Verdict:
     """Refute the claim (at a given histogram and ε, if it fails there), certify it, or say what
     is left."""
@@ -150,7 +150,7 @@ def cover(
     *,
     tolerance: float,
     boxes: int,
-    tell: Callable[[int], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> Verdict:
     """Branch and bound: cut the box with the worst bound until all are below the tolerance.
 
@@ -161,7 +161,7 @@ def cover(
     heap = [(-inf, next(order), whole)]
     done = 0
     while heap and -heap[0][0] > tolerance and done < boxes:
-        tell(done)
+        tell("bounding boxes", done, boxes)
         for half in halves(heapq.heappop(heap)[2]):
             done += 1
             heapq.heappush(heap, (-outward(gap.range(half))[1], next(order), half))

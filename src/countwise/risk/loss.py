@@ -1,6 +1,6 @@
 """Expected squared error of histogram estimators: one interface, three ways to get it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter
@@ -12,6 +12,7 @@ from flint import arb
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.errors import InputError
 from countwise.noise.laws import Geometric, Laplace
+from countwise.progress import Tell, silent
 from countwise.risk.closed import CLOSED, enclosure, risk
 from countwise.risk.integration import integrable, integrate
 from countwise.risk.monte_carlo import Noise, simulate_estimators
@@ -58,7 +59,7 @@ def expected_losses(
     method: str = "auto",
     names: Sequence[str] = tuple(ESTIMATORS),
     draws: int = DRAWS,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> list[ExpectedLoss]:
     """The expected squared error of each named estimator on one histogram."""
     check_bins(bins)
@@ -100,7 +101,7 @@ def _simulated(
     *,
     draws: int,
     rng: np.random.Generator,
-    tell: Callable[[str], None],
+    tell: Tell,
 ) -> dict[str, ExpectedLoss]:
     values = np.array([float(h) for h in bins])
     results = simulate_estimators(
@@ -109,7 +110,7 @@ def _simulated(
         law,
         draws=draws,
         rng=rng,
-        tell=lambda done: tell(f"{done:,} draws"),
+        tell=tell,
     )
     return {
         name: ExpectedLoss(estimator=name, expected_sse=mean, error=error, method="simulation")

@@ -1,6 +1,5 @@
 """How the errors of a plan's tables depend on its loss, known before anything is spent."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log10
@@ -10,7 +9,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray
 from countwise.noise.numbers import LARGEST, SMALLEST
-from countwise.progress import silent
+from countwise.progress import Tell, silent
 from countwise.release.aims import with_loss
 from countwise.release.plan import Plan
 from countwise.release.table_accuracy import table_accuracy
@@ -41,7 +40,7 @@ def loss_curve(
     chosen: Plan,
     shape: Workload | Hierarchy,
     *,
-    tell: Callable[[str], None] = silent,
+    tell: Tell = silent,
 ) -> LossCurve:
     """The curve of a settled plan, for a tree or for tables that cross."""
     loss = chosen.budget(shape).loss

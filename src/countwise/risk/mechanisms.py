@@ -7,7 +7,7 @@ concentrated privacy ρ = ε²/2 that every ε-private mechanism has (Bun & Stei
 σ = 1/ε; `gaussian-delta` is just (ε, δ)-private, its width found by bisection of its exact δ.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, expm1, log
@@ -16,6 +16,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray
 from countwise.noise.laws import DiscreteGaussian, Geometric, Laplace, RoundedLaplace
+from countwise.progress import Tell, silent
 from countwise.risk.monte_carlo import Noise, draw_noise
 
 DELTA = 1e-6
@@ -164,7 +165,7 @@ def compare(
     draws: int,
     rng: np.random.Generator,
     delta: float = DELTA,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> list[tuple[CountError, HistogramError]]:
     """Every mechanism at every ε."""
     pairs = []

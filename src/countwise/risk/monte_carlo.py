@@ -15,6 +15,7 @@ from countwise.adjust.estimators import Estimator
 from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
 from countwise.noise.laws import IntegerLaw, Laplace
+from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.risk.simulation import simulate_measurements, simulate_noise, simulated_adjustment
@@ -71,7 +72,7 @@ def simulate_estimators(
     *,
     draws: int,
     rng: np.random.Generator,
-    tell: Callable[[int], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> list[tuple[float, float]]:
     """Expected squared error and standard error of each estimator on one histogram."""
     tallies = [Tally(control_mean=len(bins) * law.variance) for _ in estimators]
@@ -81,7 +82,7 @@ def simulate_estimators(
         control = (noise**2).sum(axis=1)
         for estimator, tally in zip(estimators, tallies, strict=True):
             tally.add(paired_losses(estimator, bins, noise, law), control)
-        tell(done + len(noise))
+        tell("drawing", done + len(noise), draws)
     return [tally.result() for tally in tallies]
 
 

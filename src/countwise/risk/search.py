@@ -7,7 +7,7 @@ on fresh draws, with looks at doubling sample sizes. The stated error probabilit
 among all tests and looks; it rests on means of thousands of draws being normal.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -17,6 +17,7 @@ import numpy as np
 from countwise.adjust.histogram import ESTIMATORS
 from countwise.arrays import FloatArray
 from countwise.noise.laws import Geometric, Laplace
+from countwise.progress import Tell, silent
 from countwise.risk.claim_proof import Counterexample, proven
 from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.monte_carlo import draw_noise, paired_losses
@@ -61,7 +62,7 @@ def search_grid(
     counts: Sequence[int],
     epsilons: Sequence[Fraction],
     kind: type[Laplace] | type[Geometric] = Laplace,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> GridSearch:
     """Both risks at every pair of counts and every ε, a pair and its mirror image both counted."""
     found, spots = [], []
@@ -123,7 +124,7 @@ def search_by_simulation(
     error_probability: float,
     rng: np.random.Generator,
     kind: type[Laplace] | type[Geometric] = Laplace,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> Finding | None:
     """A counterexample of any number of bins, or None if none passes the test."""
     screened = []

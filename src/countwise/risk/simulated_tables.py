@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from time import monotonic
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.margins.measurement import Measurement
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.whole import Method, real_cells
+from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.measure import exact_counts
+from countwise.release.table_accuracy import NORMAL
 from countwise.risk.simulation import simulate_noise
 from countwise.tables.notation import margin_of
 from countwise.tables.workload import Margin, Workload
@@ -34,6 +37,26 @@ class SimulatedError:
     counts: int
     rmse: float
     uncertain: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedTables:
+    """Errors of every published table, and over how many releases."""
+
+    errors: list[SimulatedError]
+    releases: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """As data: what 95 of 100 errors stay within, and its standard error."""
+        found = [
+            {
+                "table": each.table,
+                "error95_adjusted": NORMAL * each.rmse,
+                "uncertain": NORMAL * each.uncertain,
+            }
+            for each in self.errors
+        ]
+        return {"stand_in": found, "releases": self.releases}
 
 
 def simulate_tables(
@@ -59,9 +82,9 @@ def table_errors(
     method: Method,
     repetitions: int,
     rng: np.random.Generator,
-    tell: Callable[[int], None] = lambda _: None,
-) -> tuple[list[SimulatedError], int]:
-    """Errors of every published table in releases with the noise of a budget, and how many."""
+    tell: Tell = silent,
+) -> SimulatedTables:
+    """Errors of every published table in releases with the noise of a budget."""
 
     def table() -> FloatArray:
         drawn = simulate_tables(workload, cells, budget, rng=rng)
@@ -79,8 +102,8 @@ def repeated(
     repetitions: int,
     rounding: float = ROUNDING,
     seconds: float = SECONDS,
-    tell: Callable[[int], None] = lambda _: None,
-) -> tuple[list[SimulatedError], int]:
+    tell: Tell = silent,
+) -> SimulatedTables:
     """Errors of tables made again and again: at least twice, then as often as asked for and as fits
     into the time. `rounding` is what rounding is still to add to squared errors.
     """
@@ -90,10 +113,11 @@ def repeated(
         used, done = monotonic() - started, len(squared)
         if done >= FEWEST and used * (done + 1) > seconds * done:
             break
-        tell(done)
+        tell(f"simulated release {done + 1}", done, max(repetitions, FEWEST))
         errors = np.asarray(table() - cells, dtype=np.float64)
         squared.append([_squared(workload, errors, each) for each in workload.margins])
-    return _summary(workload, np.array(squared), rounding), len(squared)
+    errors_ = _summary(workload, np.array(squared), rounding)
+    return SimulatedTables(errors=errors_, releases=len(squared))
 
 
 def _squared(workload: Workload, errors: FloatArray, margin: Margin) -> float:
@@ -109,7 +133,7 @@ def _summary(workload: Workload, squared: FloatArray, rounding: float) -> list[S
             table=workload.name(margin),
             counts=workload.size(margin),
             rmse=sqrt(mean),
-            uncertain=0.0 if mean == 0 else error / (2 * sqrt(mean)),
+            uncertain=0.0 if mean == 0 else float(error) / (2 * sqrt(mean)),
         )
         for margin, mean, error in zip(workload.margins, means, spread, strict=True)
     ]

@@ -1,6 +1,5 @@
 """What a plan would do to a table: repeated releases of public stand-in counts."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import expm1
 
@@ -10,6 +9,7 @@ from countwise.adjust.protocol import Adjustment
 from countwise.arrays import FloatArray, IntArray
 from countwise.noise.joint import joint_noise
 from countwise.noise.laws import IntegerLaw
+from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
@@ -67,7 +67,7 @@ def expected_errors(
     *,
     repetitions: int,
     rng: np.random.Generator,
-    tell: Callable[[int], None] = lambda _: None,
+    tell: Tell = silent,
 ) -> list[LevelError]:
     """Errors of repeated releases of stand-in counts, level by level."""
     budget = plan.budget(hierarchy)
@@ -75,7 +75,7 @@ def expected_errors(
     before: list[list[FloatArray]] = [[] for _ in true]
     after: list[list[FloatArray]] = [[] for _ in true]
     for repetition in range(repetitions):
-        tell(repetition)
+        tell("simulating releases", repetition, repetitions)
         measurements = simulate_measurements(hierarchy, true, budget, rng=rng)
         counts = simulated_adjustment(plan, rng=rng)([measurements])
         for level, count in enumerate(true):

@@ -21,6 +21,7 @@ from countwise.tables.hierarchy import build
 from countwise.tables.workload import Workload
 
 ONE_TREE = "one tree"
+OPTIONS = 5  # for each plan
 METHODS: tuple[Method, ...] = ("auto", "least-squares")
 
 
@@ -101,7 +102,7 @@ def _options(
         chosen = replace(plan, split=split).settled(space)
         for adjustment in METHODS:
             tell(f"{split} split, {adjustment}")
-            errors, _ = table_errors(
+            made = table_errors(
                 workload,
                 cells,
                 chosen.budget(space),
@@ -109,7 +110,7 @@ def _options(
                 repetitions=repetitions,
                 rng=np.random.default_rng(seed),
             )
-            yield option(f"{split} split", adjustment, errors)
+            yield option(f"{split} split", adjustment, made.errors)
     if not plan.exact and not plan.zeros:
         tell(ONE_TREE)
         yield option(ONE_TREE, "auto", _one_tree(workload, cells, plan, repetitions, seed))
@@ -144,5 +145,4 @@ def _one_tree(
         found[order] = simulated_adjustment(alone, rng=rng)([drawn])[-1]
         return found.reshape(workload.shape)
 
-    errors, _ = repeated(workload, cells, table, repetitions=repetitions, rounding=0.0)
-    return errors
+    return repeated(workload, cells, table, repetitions=repetitions, rounding=0.0).errors

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from countwise.choices import one_of
 from countwise.errors import PlanError
 from countwise.margins.shares import Design, targets
+from countwise.noise.count_noise import plainest
 from countwise.noise.numbers import LARGEST, SMALLEST
 from countwise.release import aims
 from countwise.release.noise_budget import OPEN
@@ -56,7 +57,7 @@ def least_tree_plan(asked: Plan, tree: Hierarchy, wishes: Sequence[Wanted]) -> P
     shares.
     """
     one_of(asked.mechanism, aims.MECHANISMS, what="mechanism, of a plan for targets,")
-    mechanism = "gaussian" if asked.unit == "rho" else "geometric"
+    mechanism = plainest(asked.unit)
     asked = replace(asked, mechanism=mechanism if asked.mechanism == OPEN else asked.mechanism)
     within = _within(wishes, tree)
     reach = _reach(asked, tree)

@@ -1,4 +1,4 @@
-"""The web application: routes put together, refusals as answers, headers, logs, health."""
+"""The web application: routes put together, refusals as answers, headers, logs."""
 
 import time
 from collections import Counter
@@ -11,23 +11,19 @@ from uuid import uuid4
 import sqlalchemy as sa
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from countwise.errors import CountwiseError, StorageError
-from countwise.ledger.storage import open_engine, reading
-from countwise.server import api, pages, steward_api
+from countwise.errors import CountwiseError
+from countwise.ledger.storage import open_engine
+from countwise.server import api, monitoring, pages, steward_api
 from countwise.server.calculator import Calculator
 from countwise.server.config import Config
-from countwise.server.http import Caller, Services
 from countwise.server.logs import log, log_fault
 from countwise.server.refusals import PasswordFirst, status_of
-from countwise.server.request_bodies import REFUSALS
-from countwise.server.responses import HealthView
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
-from countwise.server.tables import answers, workers
 
 LARGEST_BODY = 65_536
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
@@ -61,6 +57,8 @@ def create_app(
     app.state.service = Service(config, engine, calculator)
     app.state.stewardship = Stewardship(config, engine)
     app.state.requests = Counter[tuple[str, str, int]]()
+    app.state.refusals = Counter[str]()
+    app.state.pulse = monitoring.Pulse(engine, config)
     app.add_exception_handler(CountwiseError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
@@ -68,8 +66,7 @@ def create_app(
     app.add_exception_handler(Exception, _fault)
     app.include_router(api.router)
     app.include_router(steward_api.router)
-    app.add_api_route("/health", health, response_model=HealthView, responses=REFUSALS)
-    app.add_api_route("/metrics", metrics, response_class=PlainTextResponse, responses=REFUSALS)
+    app.include_router(monitoring.router)
     app.include_router(pages.router)
     app.add_middleware(Envelope, requests=app.state.requests)
     return app
@@ -162,6 +159,7 @@ def _say(request: Request, status: int, code: str, message: str) -> Response:
 def _refused(request: Request, exception: Exception) -> Response:
     assert isinstance(exception, CountwiseError)
     status, code, message = status_of(exception)
+    request.app.state.refusals[code] += 1
     if status >= 500:
         log("refused", level="error", kind=type(exception).__name__, status=status)
     if isinstance(exception, PasswordFirst) and not _is_api(request):
@@ -197,38 +195,3 @@ def _too_deep(request: Request, exception: Exception) -> Response:
 def _fault(request: Request, exception: Exception) -> Response:
     log_fault(exception, by="request")
     return _say(request, 500, "fault", "a fault of ours; nothing was released.")
-
-
-def health(service: Services, response: Response) -> HealthView:
-    """Whether the server can work: 200 if so, 503 if not."""
-    since = time.time() - 3 * service.config.slot_seconds - 5
-    try:
-        with reading(service.engine) as connection:
-            alive = connection.scalar(
-                sa.select(sa.func.count()).select_from(workers).where(workers.c.seen > since)
-            )
-    except StorageError:
-        alive = None
-    response.status_code = 200 if alive else 503
-    return HealthView(
-        status="ok" if alive else "degraded",
-        database=alive is not None,
-        workers=alive or 0,
-        version=version("countwise"),
-    )
-
-
-def metrics(request: Request, service: Services, actor: Caller) -> PlainTextResponse:
-    """Counts for Prometheus: requests, and answers by state. No time that depends on data."""
-    actor.need("metrics")
-    lines = ["# TYPE countwise_requests_total counter"]
-    for (method, route, status), count in sorted(request.app.state.requests.items()):
-        labels = f'method="{method}",route="{route}",status="{status}"'
-        lines.append(f"countwise_requests_total{{{labels}}} {count}")
-    lines.append("# TYPE countwise_answers gauge")
-    by_state = sa.select(answers.c.state, sa.func.count()).group_by(answers.c.state)
-    with reading(service.engine) as connection:
-        for state, count in connection.execute(by_state):
-            shown = "running" if state == "computed" else state
-            lines.append(f'countwise_answers{{state="{shown}"}} {count}')
-    return PlainTextResponse("\n".join(lines) + "\n")

@@ -43,6 +43,7 @@ class Config:
     port: int = 8430
     state: Path = Path("countwise-state")
     database: str = ""
+    database_password_file: str = ""
     wait_seconds: float = 15.0
     web_processes: int = 1
     workers: int = 1
@@ -71,6 +72,8 @@ class Config:
     oidc_claim: str = "groups"
     oidc_roles: str = ""
     attempts: int = 3
+    keep_audit_days: int = 0
+    keep_jobs_days: int = 0
     heads: str = ""
     syslog: bool = False
     example: bool = True
@@ -83,8 +86,14 @@ class Config:
 
     @property
     def url(self) -> str:
-        """The database; by default a SQLite file."""
-        return self.database or f"sqlite:///{self.home / 'countwise.db'}"
+        """The database; by default a SQLite file. Its password may stand in a file of its own."""
+        plain = self.database or f"sqlite:///{self.home / 'countwise.db'}"
+        if not self.database_password_file:
+            return plain
+        from sqlalchemy import make_url
+
+        password = _secret(self.database_password_file)
+        return make_url(plain).set(password=password).render_as_string(hide_password=False)
 
     @property
     def heads_file(self) -> Path:
@@ -94,17 +103,19 @@ class Config:
     @property
     def oidc_secret(self) -> str:
         """The secret of this client at the identity provider; none for a public client."""
-        if not self.oidc_secret_file:
-            return ""
-        try:
-            return Path(self.oidc_secret_file).read_text(encoding="utf-8").strip()
-        except OSError:
-            raise ConfigError(f"{self.oidc_secret_file}: can not be read.") from None
+        return _secret(self.oidc_secret_file) if self.oidc_secret_file else ""
 
     @property
     def signing_key(self) -> Path:
         """The file of the key that signs receipts."""
         return self.home / "signing.key"
+
+
+def _secret(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        raise ConfigError(f"{file}: a secret that can not be read.") from None
 
 
 LIMITS: dict[str, tuple[float, float]] = {
@@ -127,6 +138,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     "arrival_seconds": (0.1, 600),
     "connections": (1, 100_000),
     "attempts": (1, 20),
+    "keep_audit_days": (0, 36_500),
+    "keep_jobs_days": (0, 36_500),
 }
 SETTINGS = {each.name: each for each in fields(Config) if each.name != "datasets"}
 

@@ -134,12 +134,13 @@ class EventView:
 
 @dataclass(frozen=True, kw_only=True)
 class HealthView:
-    """Whether the server can work: its database, and how many workers were seen of late."""
+    """Whether the server can work: its database, its disk, how many workers were seen of late."""
 
     status: Literal["ok", "degraded"]
     database: bool
+    writable: bool
+    room: bool
     workers: int
-    version: str
 
 
 def job_view(row: Any) -> JobView:

@@ -8,8 +8,11 @@ from countwise.ledger.storage import reading
 from countwise.server.config import Config
 from countwise.server.heads import heads_of, note_head
 from countwise.server.logs import log
+from countwise.server.retention import delete_old
 from countwise.server.service import Service
 
+TIDY_SECONDS = 3600.0
+"""How often old rows are looked for."""
 LOOKED_BACK = 20
 """Slots whose answers may still lack a receipt; older ones get theirs when it is asked for."""
 
@@ -19,7 +22,7 @@ class Scribe:
 
     def __init__(self, config: Config, service: Service) -> None:
         self.config, self.service = config, service
-        self._over = threading.Event()
+        self._over, self._tidied = threading.Event(), 0.0
         self._thread = threading.Thread(target=self._run, name="scribe", daemon=True)
 
     def start(self) -> None:
@@ -36,6 +39,9 @@ class Scribe:
         """Sign what was released, and note the heads; a fault is logged, and the next may do."""
         seconds = self.config.slot_seconds
         try:
+            if now > self._tidied + TIDY_SECONDS:
+                delete_old(self.service.engine, self.config, now)
+                self._tidied = now
             self.service.sign_due(now - LOOKED_BACK * seconds)
             with reading(self.service.engine) as connection:
                 heads = heads_of(connection)

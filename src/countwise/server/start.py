@@ -4,6 +4,7 @@ import os
 import secrets
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -39,6 +40,7 @@ def prepare(config: Config) -> str | None:
     """Folders, tables, signing key, example and first steward; its password if just made."""
     config.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     make_keys(config.signing_key)
+    _make_database_file(config)
     engine = open_engine(config.url, wait=config.wait_seconds)
     try:
         upgrade(engine)
@@ -48,6 +50,22 @@ def prepare(config: Config) -> str | None:
         return _first_steward(config, engine)
     finally:
         engine.dispose()
+
+
+def _make_database_file(config: Config) -> None:
+    """A SQLite file that its owner alone can open, or its folder's group if that may write there.
+
+    SQLite gives the files it puts beside it the same rights.
+    """
+    url = sa.make_url(config.url)
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return
+    file = Path(url.database)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    shared = file.parent.stat().st_mode & stat.S_IWGRP
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    if file.stat().st_uid == os.geteuid():
+        file.chmod(0o660 if shared else 0o600)
 
 
 def rotate_key(config: Config) -> str:

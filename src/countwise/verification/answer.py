@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from countwise.arrays import FloatArray, frozen
 from countwise.choices import one_of
 from countwise.errors import AnswerError
+from countwise.ledger.prices import Charge
 from countwise.noise.numbers import exact, written
 from countwise.pages.notebook import Framed, Picture
 from countwise.verification import outcome_noise, wording
@@ -51,6 +52,8 @@ class Answer(Framed):
     rehearsal: bool = False
     border: float | None = None
     persons: int | None = None
+    charge: Charge | None = None
+    """What a ledger was charged for it, where that was done with it."""
 
     def __repr__(self) -> str:
         asked = self.asked.get("claim", "")

@@ -5,6 +5,7 @@
              | quantity in [number, number] | quantity in (number, number)
              | quantity within number of number | quantity within number % of number
              | significant(quantity > number, level) | significant(…, level, partition)
+             | significant(…, level, robust) | significant(…, level, clustered)
     quantity = a coefficient or linear combination of coefficients: x, 2*x - C(f)[b], a:C(f)[b]
              | predict(column = value, …) | trend(quantity over period from first to last)
 
@@ -12,26 +13,29 @@
 `significant(x > c, level)` holds where √M·(estimate - c)/standard error exceeds the two-sided
 normal critical value: a partition's t-statistic is about 1/√M of the whole data's, so this asks
 whether the whole data would be significant. With `partition` there is no √M: the partition must
-be significant by itself.
+be significant by itself. `robust` takes the standard error of type HC1, and `clustered` that
+clustered by person (`robust_errors`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, sqrt
+from typing import cast
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from countwise.arrays import BoolArray, FloatArray, IntArray
 from countwise.errors import RequestError
-from countwise.verification.fits import Fits
+from countwise.verification.fits import Errors, Fits
 from countwise.verification.grammar import Parser
 from countwise.verification.quantities import Periods, Quantities, Quantity
 
 RELATIONS = ("<", "<=", ">", ">=")
 HOLDS, FAILS, ERROR = "holds", "fails", "error"
 LARGEST_CUTS = 20
+ROBUST = ("robust", "clustered")
 
 FitsOf = Callable[[Periods | None], Fits]
 
@@ -76,6 +80,7 @@ class Significant:
     above: bool
     level: float
     scaled: bool
+    errors: Errors = "usual"
 
     def test(self, fits: FitsOf, partitions: int, scale: int) -> tuple[BoolArray, BoolArray]:
         """Where it holds, and where it could be tested; √M is that of `scale`."""
@@ -96,7 +101,7 @@ class Significant:
         values, fitted = self.quantity.values(fits, partitions)
         distance = values - self.threshold if self.above else self.threshold - values
         with np.errstate(all="ignore"):
-            return distance / fits(None).standard_error(self.quantity.contrast), fitted
+            return distance / fits(None).error(self.quantity.contrast, self.errors), fitted
 
     def whole(self, statistic: float, partitions: int) -> float:
         """The whole data's is √M times as large as that of a typical partition."""
@@ -127,6 +132,11 @@ class Claim:
         """The period columns its quantities need."""
         found = (part.quantity.periods for part in self.parts)
         return frozenset(each for each in found if each is not None)
+
+    @property
+    def robust(self) -> bool:
+        """Whether any part needs standard errors that need the rows."""
+        return any(isinstance(part, Significant) and part.errors != "usual" for part in self.parts)
 
     def judge(self, fits: FitsOf, partitions: int, *, scale: int) -> IntArray:
         """The outcome of every partition, each 1/scale of the data, as a place in `outcomes`."""
@@ -296,9 +306,15 @@ def _significant(parser: Parser, quantities: Quantities) -> Significant:
     level = parser.number()
     if parser.accept("%"):
         level /= 100
-    scaled = parser.accept(",") is None
-    if not scaled and parser.take().text != "partition":
-        raise RequestError("claim: the third word of significant can only be partition.")
+    words = []
+    while parser.accept(","):
+        words.append(parser.take().text)
+    errors = [word for word in words if word in ROBUST]
+    if len(set(words)) < len(words) or set(words) - {"partition", *ROBUST} or len(errors) > 1:
+        raise RequestError(
+            "claim: after its level significant takes partition, and robust or clustered, each "
+            "once."
+        )
     parser.expect(")")
     if not isinstance(compared, Within) or not compared.one_sided or compared.quantity.special:
         raise RequestError(
@@ -313,5 +329,6 @@ def _significant(parser: Parser, quantities: Quantities) -> Significant:
         threshold=compared.low if above else compared.high,
         above=above,
         level=level,
-        scaled=scaled,
+        scaled="partition" not in words,
+        errors=cast(Errors, errors[0]) if errors else "usual",
     )

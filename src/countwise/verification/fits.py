@@ -16,9 +16,11 @@ from countwise.kernels.normal_equations import OK
 from countwise.kernels.regression_likelihood import LOGISTIC, POISSON, likelihood
 from countwise.kernels.row_blocks import group_rows
 from countwise.threads import run_parts
+from countwise.verification.robust_errors import FittedRows
 from countwise.verification.schema import SchemaColumn
 
 Family = Literal["ols", "logistic", "poisson"]
+Errors = Literal["usual", "robust", "clustered"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 OPEN_GROUPS = 128  # groups up to which least squares takes rows as they lie in memory
 LEAST_SHARED_WORK = 500_000  # numbers in the design from which several threads pay
@@ -40,6 +42,8 @@ class Fits:
     dispersion: FloatArray
     rows: IntArray
     fitted: BoolArray
+    data: FittedRows | None = None
+    """Where a claim needs robust standard errors, what was fitted."""
 
     @property
     def coefficients(self) -> FloatArray:
@@ -80,6 +84,29 @@ class Fits:
                 squares = squares + solved[i] * solved[i]
             return np.asarray(np.sqrt(squares * self.dispersion))
 
+    def solved(self, contrast: FloatArray) -> FloatArray:
+        """(X'X)⁻¹c of a contrast of the coefficients, on the columns from each group's origin."""
+        k = len(contrast)
+        found = np.zeros((len(self.fitted), k))
+        for i in range(k):
+            total = self._weight(contrast, i) * self.scales[:, i]
+            for j in range(i):
+                total = total - self.factors[:, i, j] * found[:, j]
+            found[:, i] = total / self.factors[:, i, i]
+        for i in reversed(range(k)):
+            total = found[:, i]
+            for j in range(i + 1, k):
+                total = total - self.factors[:, j, i] * found[:, j]
+            found[:, i] = total / self.factors[:, i, i]
+        return found * self.scales
+
+    def error(self, contrast: FloatArray, kind: Errors) -> FloatArray:
+        """The standard error of a contrast, of the kind that a claim asks for."""
+        if kind == "usual":
+            return self.standard_error(contrast)
+        assert self.data is not None
+        return self.data.standard_error(self, contrast, clustered=kind == "clustered")
+
     def response(self, linear: FloatArray) -> FloatArray:
         """The predicted mean at values of the linear predictor."""
         with np.errstate(over="ignore"):
@@ -96,9 +123,19 @@ class Fits:
 
 
 def fit(
-    x: FloatArray, y: FloatArray, groups: IntArray, *, count: int, family: Family, intercept: bool
+    x: FloatArray,
+    y: FloatArray,
+    groups: IntArray,
+    *,
+    count: int,
+    family: Family,
+    intercept: bool,
+    persons: IntArray | None = None,
 ) -> Fits:
-    """Regressions of y on x in groups 0..count-1; rows of group -1 take no part."""
+    """Regressions of y on x in groups 0..count-1; rows of group -1 take no part.
+
+    With the `persons` that rows are of, there are robust standard errors too.
+    """
     order, starts = group_rows(groups, count)
     k = x.shape[1]
     origins, estimates, scales = np.zeros((3, count, k))
@@ -126,6 +163,7 @@ def fit(
         dispersion=dispersion,
         rows=np.diff(starts),
         fitted=status == OK,
+        data=None if persons is None else FittedRows(x=x, y=y, groups=groups, persons=persons),
     )
 
 

@@ -70,6 +70,12 @@ def persons(data: ByteArray, offsets: IntArray) -> int:
     return len(np.unique(_hashed(data, offsets, fresh_key())[known]))
 
 
+def numbered(data: ByteArray, offsets: IntArray) -> IntArray:
+    """A number for the person of each row."""
+    found = np.unique(_hashed(data, offsets, fresh_key()), return_inverse=True)[1]
+    return np.asarray(found, dtype=np.int64)
+
+
 def _hashed(data: ByteArray, offsets: IntArray, key: bytes) -> npt.NDArray[np.uint64]:
     out = np.empty(len(offsets) - 1, dtype=np.uint64)
     hashes(np.frombuffer(key, dtype=np.uint64).copy(), data, offsets, out)

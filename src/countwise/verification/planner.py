@@ -243,7 +243,7 @@ class RepeatedVerdicts:
 
 
 def rehearse(
-    records: Records, request: Request, *, repetitions: int, tell: Callable[[str], None]
+    records: Records, request: Request, *, repetitions: int, tell: Tell
 ) -> RepeatedVerdicts:
     """Repeat the whole of a request on synthetic data, through the function that protects rows."""
     found = []

@@ -17,7 +17,7 @@ from countwise.verification.arithmetic import values
 from countwise.verification.claims import FitsOf, sides
 from countwise.verification.fits import Fits, fit
 from countwise.verification.outcome_noise import measure
-from countwise.verification.partitions import LARGEST, assign, fresh_key, persons, within
+from countwise.verification.partitions import LARGEST, assign, fresh_key, numbered, persons, within
 from countwise.verification.quantities import Periods
 from countwise.verification.records import Records
 from countwise.verification.request import Request
@@ -64,9 +64,10 @@ def synthetic_partitions(records: Records, request: Request) -> SyntheticPartiti
         share = persons(data, offsets) / request.schema.persons
         partitions = min(max(round(partitions * share), 2), LARGEST)
     groups = assign(data, offsets, partitions=partitions, key=fresh_key())
-    whole = _fits(columns, np.minimum(groups, 0), request, partitions=1)
+    who = numbered(data, offsets) if request.claim.robust else None
+    whole = _fits(columns, np.minimum(groups, 0), request, partitions=1, who=who)
     groups = within(groups, partitions=partitions, most=request.most_rows)
-    parts = _fits(columns, groups, request, partitions=partitions)
+    parts = _fits(columns, groups, request, partitions=partitions, who=who)
     return SyntheticPartitions(
         outcomes=request.claim.judge(parts, partitions, scale=request.partitions),
         sides=sides(request.claim, parts, whole, partitions),
@@ -81,14 +82,23 @@ def _outcomes(records: Records, request: Request, *, key: bytes, tell: Tell = si
     groups = assign(data, offsets, partitions=partitions, key=key)
     groups = within(groups, partitions=partitions, most=request.most_rows)
     tell(STAGES[1])
-    fits = _fits(columns, groups, request, partitions=partitions)
+    who = numbered(data, offsets) if request.claim.robust else None
+    fits = _fits(columns, groups, request, partitions=partitions, who=who)
     return request.claim.judge(fits, partitions, scale=partitions)
 
 
 def _fits(
-    columns: Mapping[str, FloatArray], groups: IntArray, request: Request, *, partitions: int
+    columns: Mapping[str, FloatArray],
+    groups: IntArray,
+    request: Request,
+    *,
+    partitions: int,
+    who: IntArray | None = None,
 ) -> FitsOf:
-    """The fits of the model in groups of rows, by period where a claim has periods."""
+    """The fits of the model in groups of rows, by period where a claim has periods.
+
+    `who` are the persons of rows, for claims with robust standard errors.
+    """
     kept = np.flatnonzero(_complete(columns, groups, request))
     rows = {name: columns[name][kept] for name in request.columns}
     response = np.ascontiguousarray(values(request.model.response, rows))
@@ -104,6 +114,7 @@ def _fits(
                 count=partitions * (periods.count if periods else 1),
                 family=request.family,
                 intercept=request.design.intercept,
+                persons=None if who is None else who[kept],
             )
         return known[periods]
 

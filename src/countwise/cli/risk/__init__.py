@@ -1,0 +1,1 @@
+"""countwise risk and the commands below it: what estimators and mechanisms lose."""

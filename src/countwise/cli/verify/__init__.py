@@ -1,0 +1,1 @@
+"""countwise verify, the commands below it, and receipts: findings in confidential data."""
