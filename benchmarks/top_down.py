@@ -60,31 +60,38 @@ def _nearest(
     weights: Sequence[float],
     fixed: np.ndarray | None,
 ) -> np.ndarray:
-    """Non-negative tables of siblings nearest to their noisy counts, with a given sum."""
+    """Non-negative tables of siblings nearest to their noisy counts, with a given sum.
+
+    Solved for the difference to a start, because the solver's tolerance grows with what it solves
+    for: the estimates of each child alone, without negative counts.
+    """
     children, width = len(noisy[0]), parts[0].shape[1]
     gram = sum(w * (part.T @ part) for part, w in zip(parts, weights, strict=True))
     right = sum(w * (rows @ part) for part, rows, w in zip(parts, noisy, weights, strict=True))
+    start = np.maximum(np.linalg.solve(gram.toarray(), np.asarray(right).T).T, 0.0)
+    slope = start @ gram.toarray() - np.asarray(right)
     one = sparse.identity(children, format="csc")
     quadratic = sparse.kron(one, gram, format="csc")
     bounds = [sparse.identity(children * width, format="csc")]
-    low, high = [np.zeros(children * width)], [np.full(children * width, np.inf)]
+    low, high = [-start.reshape(-1)], [np.full(children * width, np.inf)]
     if fixed is not None:
         bounds.append(sparse.kron(np.ones((1, children)), sparse.identity(width), format="csc"))
-        low.append(fixed.astype(float))
-        high.append(fixed.astype(float))
+        low.append(fixed - start.sum(axis=0))
+        high.append(fixed - start.sum(axis=0))
     problem = osqp.OSQP()
     problem.setup(
         sparse.triu(quadratic, format="csc"),
-        -np.asarray(right).reshape(-1),
+        slope.reshape(-1),
         sparse.vstack(bounds, format="csc"),
         np.concatenate(low),
         np.concatenate(high),
         verbose=False,
-        eps_abs=1e-5,
-        eps_rel=1e-5,
+        eps_abs=1e-4,
+        eps_rel=1e-6,
         max_iter=20_000,
     )
-    return np.maximum(problem.solve(raise_error=False).x.reshape(children, width), 0.0)
+    moved = problem.solve(raise_error=False).x.reshape(children, width)
+    return np.maximum(start + moved, 0.0)
 
 
 def _whole(real: np.ndarray, fixed: np.ndarray | None) -> np.ndarray:

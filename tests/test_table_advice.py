@@ -11,13 +11,22 @@ from typer.testing import CliRunner
 import countwise as cw
 from countwise.cli import app
 from countwise.errors import InputError
+from countwise.margins.reconstruction import Reconstruction
+from countwise.margins.whole import Method, real_cells
 from countwise.release.table_accuracy import NORMAL, table_accuracy
+from countwise.risk import simulated_tables
 from countwise.risk.simulated_tables import SimulatedError, overall, repeated, table_errors
 from countwise.risk.table_advice import ONE_TREE, advise_tables
 from countwise.tables.workload import Workload
 from crossed_tables import flat, tree
 
 ACROSS = {"age": ("age",), "sex": ("sex",)}
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many releases as are asked for, on a busy machine too."""
+    monkeypatch.setattr(simulated_tables, "SECONDS", np.inf)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +46,7 @@ def test_least_squares_is_predicted_where_counts_are_large(space: Workload) -> N
     settled = plan().settled(space)
     workload, budget = settled.workload(space), settled.budget(space)
     made = table_errors(
-        workload, cells, budget, method="least-squares", repetitions=150,
+        workload, cells, budget, method="least-squares", repetitions=60,
         rng=np.random.default_rng(3),
     )  # fmt: skip
     found = made.errors
@@ -68,9 +77,36 @@ def test_figures_are_means_over_releases(space: Workload) -> None:
     assert overall(alike) == pytest.approx(4.0)
 
 
-def test_another_release_begins_only_where_there_is_time(space: Workload) -> None:
+def test_of_many_cells_the_choice_is_made_once(
+    space: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the table that was chosen is the one that is made from then on."""
+    settled = plan(rho="1/50").settled(space)
+    asked: list[str] = []
+
+    def counted(seen: Reconstruction, method: Method, rng: np.random.Generator) -> object:
+        asked.append(method)
+        return real_cells(seen, method, rng)
+
+    monkeypatch.setattr(simulated_tables, "real_cells", counted)
+    workload, budget = settled.workload(space), settled.budget(space)
+    cells = np.random.default_rng(1).poisson(1.0, space.shape)
+    how = {"method": "auto", "repetitions": 3}
+    table_errors(workload, cells, budget, rng=np.random.default_rng(2), **how)
+    assert asked == ["auto"] * 3
+    asked.clear()
+    monkeypatch.setattr(simulated_tables, "MANY", 1)
+    made = table_errors(workload, cells, budget, rng=np.random.default_rng(2), **how)
+    assert asked in (["auto"], ["auto", "least-squares", "least-squares"])
+    assert made.releases == 3
+
+
+def test_another_release_begins_only_where_there_is_time(
+    space: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells = np.zeros(space.shape, np.int64)
-    made = repeated(plan().workload(space), cells, lambda: cells, repetitions=50, seconds=0.0)
+    monkeypatch.setattr(simulated_tables, "SECONDS", 0.0)
+    made = repeated(plan().workload(space), cells, lambda: cells, repetitions=50)
     assert made.releases == 2
 
 
