@@ -288,6 +288,19 @@ RELEASE = (
         PIECES,
         ("a second attempt overwrites", "os.link(partial, ", "shutil.copyfile(partial, "),
     ),
+    *_mutants(
+        "release/pipeline.py",
+        (
+            "tests/test_pipeline.py::test_noise_that_was_drawn_in_memory_uses_its_charge_up",
+            "tests/test_large_release.py::test_a_run_that_goes_on_forgets_the_key_of_bounded_rows",
+        ),
+        (
+            "noise in memory that its charge outlives",
+            "        staging.drawing()\n        return release(",
+            "        return release(",
+        ),
+        ("the key of bounded rows kept", 'staging.forget("person_key")', "pass"),
+    ),
 )
 
 SAMPLERS = (

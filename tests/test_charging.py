@@ -25,6 +25,7 @@ from countwise.ledger.chain import LedgerCheck, check
 from countwise.ledger.ledger import Balance, Entry, Ledger
 from countwise.ledger.prices import Terms, read_loss
 from countwise.ledger.storage import open_engine, writing
+from countwise.release.checkpoints import Staging
 from countwise.release.folder import place
 from countwise.release.piece_tasks import TaskContext
 from countwise.release.plan_loss import is_plan_of, loss_of
@@ -321,7 +322,8 @@ def test_in_pieces_no_noise_is_drawn_for_a_table_that_is_refused(
     real = TaskContext.measure
 
     def noted(work: TaskContext, table: Any, piece: int) -> bytes:
-        assert work.staging.drawn
+        assert isinstance(work.store, Staging)
+        assert work.store.drawn
         assert here.balance().spent == 1_000_000
         measured.append(piece)
         return real(work, table, piece)
@@ -392,8 +394,8 @@ def test_a_killed_run_does_not_pay_for_the_next(here: Account) -> None:
     here.grant("--epsilon", 2)
     code = (
         "import os, sys\n"
-        "from countwise.release.document import Release\n"
-        "Release.save = lambda *_, **__: os.kill(os.getpid(), 9)\n"
+        "from countwise.release.publication import Publication\n"
+        "Publication.write = lambda *_, **__: os.kill(os.getpid(), 9)\n"
         "from countwise.cli import main\n"
         "main()\n"
     )

@@ -86,3 +86,19 @@ def test_a_charge_is_made_before_a_row_is_read_and_kept_for_the_next_run(tmp_pat
     assert len(set(paid)) == 1
     publish(held(path), plan, out, payment=payment, overwrite=True)
     assert len(set(paid)) == 2
+
+
+def test_noise_that_was_drawn_in_memory_uses_its_charge_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever could run again until a release pleased would draw twice for one charge."""
+    path, out, paid = written(tmp_path, frame()), tmp_path / "release", list[str]()
+    payment = Payment(pay=paid.append, purpose="purpose", words="1 of ε")
+    plan = cw.Plan(epsilon=1, by=BY, adjust="mode")
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldPublication, "check_written", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            publish(held(path), plan, out, payment=payment)
+    assert not place(out).exists()
+    publish(held(path), plan, out, payment=payment)
+    assert len(set(paid)) == len(paid) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from countwise.cli.draw_files import write_draws
+from countwise.front_door.draw_files import write_draws
 
 import countwise as cw
 from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior

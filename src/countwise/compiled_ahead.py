@@ -35,7 +35,7 @@ from countwise.tables.reading import read_counts
 from countwise.verification.reference_samplers import standard_draws, table_draws
 from countwise.verification.trial_requests import try_requests
 
-PIECE = 20
+PIECE = 20  # cells: the example then has several pieces
 WIDE = ((80, 30, 0, 12, 45), "1/10")  # noise so wide that sums are solved by frequency
 TABLES = ((8, 3, 0, 1), "1"), WIDE
 MADE = (("mode", "independent"), ("mode", "summed"), ("draw-1", "independent"),

@@ -18,10 +18,6 @@ def silent(stage: str, done: int = 0, of: int = 0, /) -> None:
     """Tells nobody."""
 
 
-Report = Tell
-unheard = silent
-
-
 def counted(tell: Tell, of: int) -> Tell:
     """Tells of every stage that begins as one of so many."""
     begun = 0

@@ -18,7 +18,7 @@ from countwise.errors import ReleaseError
 from countwise.sumproduct.priors import Independent
 from countwise.tables.hierarchy import Hierarchy
 
-FORMAT = 1
+FORMAT = 1  # of the file; a reader refuses others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

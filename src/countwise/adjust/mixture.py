@@ -17,7 +17,7 @@ import numpy as np
 
 from countwise.arrays import FloatArray, IntArray
 
-ROUNDS = 60
+ROUNDS = 60  # of EM: a fixed number, so that no fit takes longer than another
 ADDED = 1.0  # nodes, shared by all components
 FOLDS = 5
 LEAST = 1e-300  # stands for zero where a logarithm or a ratio is taken

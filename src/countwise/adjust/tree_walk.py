@@ -14,7 +14,7 @@ from countwise.tables.invariants import floors
 from countwise.tables.measurements import Measurements
 from countwise.threads import run_tasks
 
-NODES_A_TASK = 1 << 16
+NODES_A_TASK = 1 << 16  # some milliseconds of work, so that starting a task costs nothing beside it
 
 Give = Callable[..., IntArray]
 Values = TypeVar("Values", IntArray, FloatArray)

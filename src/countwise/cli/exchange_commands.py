@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import polars as pl
 import typer
 
@@ -161,7 +162,13 @@ def records(
     """
     with progress() as tell:
         made = exchange_functions.records(
-            folder, file, table=table, draws=draws, seed=seed, overwrite=overwrite, tell=tell
+            folder,
+            file,
+            table=table,
+            draws=draws,
+            rng=np.random.default_rng(seed),
+            overwrite=overwrite,
+            tell=tell,
         )
     if json:
         print_json(made.to_dict())

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from countwise.errors import BudgetError, CountwiseError, InputError
 
-AGAIN = (429, 502, 503, 504)
-FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0
+AGAIN = (429, 502, 503, 504)  # statuses of HTTP that say: not now, and nothing was done
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 10.0  # seconds; doubled from the one to the other
 
 
 class RefusedError(CountwiseError):

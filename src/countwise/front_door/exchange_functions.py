@@ -9,10 +9,12 @@ import polars as pl
 
 from countwise.choices import one_of
 from countwise.errors import InputError
+from countwise.front_door.inferred_answers import or_fresh
 from countwise.front_door.output_files import output_files, write_frame
 from countwise.front_door.words import PathLike
 from countwise.inference.changes import Changes
 from countwise.inference.changes import compare as changes_between
+from countwise.inference.imputations import WHAT as DRAWN
 from countwise.inference.imputations import imputations, write_imputations
 from countwise.progress import Tell, silent
 from countwise.release import person_rows
@@ -105,19 +107,21 @@ def convert(
 
 @dataclass(frozen=True, kw_only=True)
 class PersonRows:
-    """A file of one row a person that was written, and what these rows are."""
+    """A file of one row a person that was written, and what these rows are.
+
+    Of joint draws there are as many tables of people as `draws`, and they rest on a prior.
+    """
 
     file: Path
     rows: int
     what: str = WHAT
     draws: int = 0
     prior: str = ""
-    """Of joint draws, the prior that they rest on."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        drawn = {"draws": self.draws, "prior": self.prior} if self.draws else {}
-        return {"file": str(self.file), "rows": self.rows, "what": self.what} | drawn
+        plain = {"file": str(self.file), "rows": self.rows, "what": self.what}
+        return plain | ({"draws": self.draws, "prior": self.prior} if self.draws else {})
 
 
 @overload
@@ -126,7 +130,7 @@ def records(
     *,
     table: str | None = None,
     draws: int = 0,
-    seed: int | None = None,
+    rng: np.random.Generator | None = None,
     tell: Tell = silent,
 ) -> pl.DataFrame: ...
 @overload
@@ -136,7 +140,7 @@ def records(
     *,
     table: str | None = None,
     draws: int = 0,
-    seed: int | None = None,
+    rng: np.random.Generator | None = None,
     overwrite: bool = False,
     tell: Tell = silent,
 ) -> PersonRows: ...
@@ -146,7 +150,7 @@ def records(
     *,
     table: str | None = None,
     draws: int = 0,
-    seed: int | None = None,
+    rng: np.random.Generator | None = None,
     overwrite: bool = False,
     tell: Tell = silent,
 ) -> pl.DataFrame | PersonRows:
@@ -154,25 +158,17 @@ def records(
 
     `table` names the table that becomes rows, of a tree the level; without it, it is the one that
     all others are totals of. No row is a real person: rows are the released counts in another form,
-    and say no more. With `draws` there are so many joint draws of the true counts in their place,
-    numbered in a column `draw`, for multiple imputation; a `seed` makes them repeatable. With `out`
-    they are written to a file, of a folder batch by batch.
+    and say no more. With `out` they are written to a file, of a folder batch by batch. With `draws`
+    they are so many joint draws of the true counts, by `rng`, numbered in a column `draw`, for
+    multiple imputation; by default of the cells.
     """
-    rng = np.random.default_rng(seed)
+    if draws:
+        return _drawn_records(_read(release), out, table, draws, or_fresh(rng), overwrite, tell)
     if out is None:
-        if draws:
-            frames, _ = imputations(_read(release), draws, table=table, rng=rng, report=tell)
-            return pl.concat(frames)
         return person_rows.records(_read(release), table=table)
     file = Path(out)
     output_files({"--out": file}, overwrite=overwrite)
     tell("writing rows")
-    if draws:
-        with whole(file, overwrite=overwrite) as partial:
-            made = write_imputations(
-                _read(release), partial, draws, table=table, rng=rng, report=tell
-            )
-        return PersonRows(file=file, rows=made.rows, draws=draws, prior=made.prior)
     if isinstance(release, (str, Path)):
         with whole(file, overwrite=overwrite) as partial:
             rows = person_rows.write_records(Path(release), partial, table=table)
@@ -181,6 +177,25 @@ def records(
         write_frame(people, file, overwrite=overwrite)
         rows = len(people)
     return PersonRows(file=file, rows=rows)
+
+
+def _drawn_records(
+    release: AnyRelease,
+    out: PathLike | None,
+    table: str | None,
+    draws: int,
+    rng: np.random.Generator,
+    overwrite: bool,
+    tell: Tell,
+) -> pl.DataFrame | PersonRows:
+    """Rows of joint draws, as a frame or in a file."""
+    if out is None:
+        return pl.concat(imputations(release, draws, table=table, rng=rng, report=tell)[0])
+    file = Path(out)
+    output_files({"--out": file}, overwrite=overwrite)
+    with whole(file, overwrite=overwrite) as partial:
+        made = write_imputations(release, partial, draws, table=table, rng=rng, report=tell)
+    return PersonRows(file=file, rows=made.rows, what=DRAWN, draws=draws, prior=made.prior)
 
 
 def _read(release: AnyRelease | PathLike) -> AnyRelease:

@@ -7,14 +7,12 @@ from typing import Any, overload
 import numpy as np
 
 from countwise.errors import InputError
-from countwise.front_door.infer_request import (
-    InferRequest,
-    refuse_wrong,
-)
 from countwise.front_door.inferred_answers import (
     InferredAnswers,
+    InferRequest,
     PosteriorFile,
     pieces_answers,
+    refuse_wrong,
     table_answers,
     tree_answers,
 )

@@ -6,13 +6,13 @@ from typing import Unpack, cast
 
 import numpy as np
 
+from countwise.front_door.charging import Account
 from countwise.front_door.plan_outlooks import (
     LevelOutlook,
     TableOutlook,
     level_outlook,
     table_outlook,
 )
-from countwise.front_door.planned_charges import Account
 from countwise.front_door.words import (
     PathLike,
     ReleaseAndFileWords,

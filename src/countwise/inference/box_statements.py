@@ -25,7 +25,7 @@ SIGN = re.compile(rf"({QUOTED})|(?:^|(?<=\s))([+-])(?=\s)|(?:^)(-)(?=\S)")
 RATIO = re.compile(rf"({QUOTED})|(?<=\s)(/)(?=\s)")
 NUMBER = re.compile(r"\d+(\.\d*)?([eE]\d+)?|\.\d+")
 MULTIPLE = re.compile(rf"({NUMBER.pattern})\s*\*\s*(?=[^\s|,])(.+)")
-LARGEST = 10**12
+LARGEST = 10**12  # beyond, a number is a slip of the pen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

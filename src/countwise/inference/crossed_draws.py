@@ -19,7 +19,7 @@ from countwise.inference.draws import draws_beside
 from countwise.inference.lattice_chains import DrawnCells, lattice_draws
 from countwise.margins.boxes import Box
 from countwise.margins.measurement import Measurement
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.tables.workload import Margin, Workload
 
 AT_A_TIME = 4_000  # counts whose draws are looked at together
@@ -151,7 +151,7 @@ def draw_crossed(
     exactly: bool,
     rng: np.random.Generator,
     folder: Path | None = None,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> CrossedDraws:
     """Joint draws of the cells; `exactly` from messages, which only a chain of tables has."""
     if count < 1:

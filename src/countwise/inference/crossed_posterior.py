@@ -22,7 +22,7 @@ from countwise.margins.leastsquares import Estimates
 from countwise.margins.measurement import Measurement
 from countwise.margins.ranges import fitted, margin_ranges, normal_range
 from countwise.pages.notebook import Framed
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.sumproduct.priors import NoPrior
@@ -158,7 +158,7 @@ class CrossedPosterior(Framed):
         *,
         rng: np.random.Generator,
         folder: Path | None = None,
-        report: Report = unheard,
+        report: Tell = silent,
     ) -> CrossedDraws:
         """Joint draws of whole cells, none negative; they need a prior.
 

@@ -18,7 +18,7 @@ from countwise.inference.crossed_posterior import (
     crossed_posterior,
 )
 from countwise.inference.statement_probabilities import Probability, estimate
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.sumproduct.count_laws import Laws
 from countwise.sumproduct.summaries import highest_ranges
@@ -114,7 +114,7 @@ def drawn_posterior(
     prior: str,
     *,
     rng: np.random.Generator | None,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> DrawnPosterior:
     """What a release says under a prior: `learned`, or, of a chain of tables, `nested`."""
     free = crossed_posterior(release)

@@ -15,7 +15,7 @@ from countwise.sumproduct.summaries import Law
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import ROOT, Hierarchy
 
-COLUMNS = 8
+COLUMNS = 8  # that a notebook shows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -22,7 +22,7 @@ from countwise.inference.statement_probabilities import (
 )
 from countwise.inference.statements import parse, parse_linear
 from countwise.progress import Tell, silent
-from countwise.sumproduct.summaries import Law, Summaries, summarise
+from countwise.sumproduct.summaries import Law, Summaries, summarise_all
 from countwise.sumproduct.tree import Solved
 from countwise.tables.hierarchy import Hierarchy
 
@@ -51,11 +51,8 @@ class ExactPosterior(Posterior):
         self, level: int, *, probability: float = 0.95, interval: str = "highest"
     ) -> Summaries:
         """Mean, mode, deviation and interval of every node of a level."""
-        parts = [
-            summarise(laws, level=probability, interval=interval)
-            for laws in self.solved.marginals(level)
-        ]
-        return Summaries(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        laws = self.solved.marginals(level)
+        return summarise_all(laws, level=probability, interval=interval)
 
     def draws(self, count: int, *, rng: np.random.Generator) -> Draws:
         """Joint draws of all counts; in every draw, children add up to their parents."""

@@ -20,13 +20,17 @@ from countwise.errors import InputError
 from countwise.inference.crossed_draws import CrossedDraws
 from countwise.inference.draws import Draws
 from countwise.inference.routes import infer
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.person_rows import people_of
 from countwise.tables.notation import margin_of
 
 DRAW = "draw"
+WHAT = (
+    "Rows are joint draws of what the true counts can be, a row a person a draw. No row is a real "
+    "person. How far the results of draws differ is what the noise leaves open."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +47,7 @@ def imputations(
     *,
     table: str | None = None,
     rng: np.random.Generator,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> tuple[Iterator[pl.DataFrame], str]:
     """Frames of rows, `draw` and the labels of a table, by default of the cells; and the prior."""
     if isinstance(release, CrossedRelease):
@@ -60,13 +64,13 @@ def write_imputations(
     *,
     table: str | None = None,
     rng: np.random.Generator,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> Imputed:
-    """Write the rows of a release to a CSV or Parquet file."""
+    """Write the rows to a CSV or Parquet file."""
     frames, prior = imputations(release, draws, table=table, rng=rng, report=report)
     first = next(frames)
     labels = [(name, pa.string()) for name in first.columns if name != DRAW]
-    said = {"countwise records": f"Joint draws of true counts. Prior: {prior}."}
+    said = {"countwise records": f"{WHAT} Prior: {prior}."}
     form = pa.schema([(DRAW, pa.int32()), *labels], metadata=said)
     rows = 0
     csv = file.suffix.lower() == ".csv"

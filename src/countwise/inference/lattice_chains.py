@@ -23,11 +23,11 @@ from countwise.margins.division import learned_division
 from countwise.margins.measurement import Measurement
 from countwise.margins.reconstruction import Reconstruction
 from countwise.margins.whole import whole_cells
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.tables.workload import Workload
 from countwise.threads import run_tasks
 
-CHAINS = 4
+CHAINS = 4  # that are compared with each other
 WARMUP = 304  # sweeps that are dropped
 THIN = 8  # sweeps from one draw to the next
 FEWEST = 100  # draws of a chain: fewer do not tell how it mixes
@@ -53,7 +53,7 @@ def lattice_draws(
     *,
     rng: np.random.Generator,
     folder: Path | None = None,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> LatticeDraws:
     """At least so many draws, evenly from several chains; `folder` keeps those of a stopped run."""
     each = max(-(-count // CHAINS), FEWEST)

@@ -155,10 +155,8 @@ class Posterior(Framed):
         frames = []
         for level in range(len(self.hierarchy.sizes)):
             found = self.summaries(level, probability=probability, interval=interval)
-            known = {} if self.released is None else {"released": self.released[level]}
-            columns = found._asdict()
-            columns["probability"] = columns.pop("chance")
-            frames.append(self.hierarchy.frame(level, **known, **columns))
+            released = None if self.released is None else self.released[level]
+            frames.append(summary_rows(self.hierarchy, level, found, released))
         return pl.concat(frames).with_columns(prior=pl.lit(in_brief(self.prior)))
 
     def records(
@@ -183,6 +181,16 @@ class Posterior(Framed):
     def sum(self, names: Sequence[str], *, rng: np.random.Generator | None = None) -> Law:
         """The law of the sum over a set of nodes."""
         return self.law(" + ".join(f'"{name}"' for name in names), rng=rng)
+
+
+def summary_rows(
+    hierarchy: Hierarchy, level: int, found: Summaries, released: IntArray | None
+) -> pl.DataFrame:
+    """One row a node of a level: what was released, and what is known of the true count."""
+    known = {} if released is None else {"released": released}
+    columns = found._asdict()
+    columns["probability"] = columns.pop("chance")
+    return hierarchy.frame(level, **known, **columns)
 
 
 def differences(hierarchy: Hierarchy, level: int, table: pl.DataFrame, title: str) -> Markup:

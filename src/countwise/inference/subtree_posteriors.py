@@ -15,10 +15,10 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from countwise.errors import InputError
-from countwise.inference.posterior import in_brief
+from countwise.inference.posterior import in_brief, summary_rows
 from countwise.negligible import WINDOW
 from countwise.noise.laws import IntegerLaw
-from countwise.progress import Report, unheard
+from countwise.progress import Tell, silent
 from countwise.release.execution import Runner, StageRunner, in_threads
 from countwise.release.large_release import LargeRelease, PublishedPiece
 from countwise.sumproduct.count_laws import Laws, joined
@@ -29,7 +29,7 @@ from countwise.sumproduct.node_noise import same_noise
 from countwise.sumproduct.prior_free_laws import cut
 from countwise.sumproduct.priors import Prior, Uniform
 from countwise.sumproduct.pruned_tree import PrunedTies, TooNarrowError, packed, unpacked
-from countwise.sumproduct.summaries import check_interval, summarise
+from countwise.sumproduct.summaries import check_interval, summarise_all
 from countwise.sumproduct.tree import (
     WIDENINGS,
     Solved,
@@ -122,20 +122,16 @@ class PieceWork:
 
     def frame(self, solved: Solved, level: int, piece: PublishedPiece) -> pl.DataFrame:
         """One row a node of a level."""
-        parts = [
-            summarise(self._cut(laws), level=self.probability, interval=self.interval)._asdict()
-            for laws in solved.marginals(level)
-        ]
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        found["probability"] = found.pop("chance")
-        frame = piece.hierarchy.frame(level, released=piece.counts[level], **found)
+        laws = map(self._cut, solved.marginals(level))
+        found = summarise_all(laws, level=self.probability, interval=self.interval)
+        frame = summary_rows(piece.hierarchy, level, found, piece.counts[level])
         names = [*piece.hierarchy.by, "level"]
         missing = [name for name in self.release.by if name not in names]
         return frame.with_columns(
             *(pl.col(name).cast(pl.String) for name in names),
             *(pl.lit(None, dtype=pl.String).alias(name) for name in missing),
             pl.lit(in_brief(self.prior.words())).alias("prior"),
-        ).select(*self.release.by, "level", "released", *found, "prior")
+        ).select(*self.release.by, *frame.columns[len(piece.hierarchy.by) :], "prior")
 
 
 def _seen(
@@ -158,7 +154,7 @@ def infer_by_pieces(
     probability: float = 0.95,
     interval: str = "highest",
     runner: Runner = in_threads,
-    report: Report = unheard,
+    report: Tell = silent,
 ) -> list[Path]:
     """Write the posterior of every node into Parquet files in a folder: the top, then each piece.
 

@@ -17,7 +17,7 @@ from countwise.kernels.compilation import compiled
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_FEW = 1 << 12
+_FEW = 1 << 12  # ranks that are selected from directly, and buckets of more: both fit the cache
 
 
 @compiled

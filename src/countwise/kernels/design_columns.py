@@ -9,7 +9,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled
 from countwise.threads import run_parts
 
-BLOCK = 4096
+BLOCK = 4096  # rows of a task: the same blocks, and sums, with any number of threads
 
 
 @compiled

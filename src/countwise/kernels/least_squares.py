@@ -27,6 +27,7 @@ from countwise.kernels.row_blocks import (
 )
 
 WEAK_PIVOT = 1e-4
+"""Of its square a column or residual: below, four digits are lost, and one correction is made."""
 
 
 @compiled

@@ -15,9 +15,9 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled_like_numpy
 
-OK, SMALL, SINGULAR, UNSETTLED = 0, 1, 2, 3
-LEAST_PIVOT = 1e-9
-ROUNDING = 1e-13
+OK, SMALL, SINGULAR, UNSETTLED = 0, 1, 2, 3  # statuses, as said above
+LEAST_PIVOT = 1e-9  # of a column's square: below, the columns before explain it
+ROUNDING = 1e-13  # of the whole sum of squares: what doubles leave of a column without variation
 
 
 @compiled_like_numpy

@@ -27,9 +27,9 @@ from countwise.kernels.row_blocks import (
     predict,
 )
 
-STEPS = 25
-SETTLED, ROUGHLY = 1e-6, 1e-2
-LOGISTIC, POISSON = 0, 1
+STEPS = 25  # of Newton: data without a maximum, which are separated, are given up then
+SETTLED, ROUGHLY = 1e-6, 1e-2  # how small the last step is, of a fit and of a start
+LOGISTIC, POISSON = 0, 1  # families, as kernels take them
 
 
 @compiled_in_lanes

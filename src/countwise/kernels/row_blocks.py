@@ -15,8 +15,8 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.kernels.compilation import compiled, compiled_in_lanes
 
-ROWS = 128
-TILE = 4
+ROWS = 128  # a block of 20 columns then fits the first cache
+TILE = 4  # 4 by 4 sums fit the registers
 NEAR = 16  # rows copied before they are turned
 PITCH = ROWS + 8  # keeps equal places of neighbouring columns apart in the cache
 

@@ -20,7 +20,7 @@ A cap is an entry too; an account without one has nothing to spend.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -58,8 +58,8 @@ AFTER: dict[Kind, tuple[Kind, ...]] = {
     "returned": ("reserved",),
 }
 CHARGES: tuple[Kind, ...] = ("reserved", "spent")
-MOST_EPSILON, MOST_RHO = 10**6, 10**6
-LONGEST = 200
+MOST_EPSILON, MOST_RHO = 10**6, 10**6  # as the largest loss of a plan; in whole parts below 2^63
+LONGEST = 200  # characters of a name in the database
 START = hashlib.sha256(b"countwise ledger 1").hexdigest()
 
 metadata = sa.MetaData()
@@ -310,13 +310,25 @@ class Book:
         note: str = "",
     ) -> Entry:
         """Charge what a computation costs to every account, or to none."""
-        found = self.price(accounts.get("dataset", ""), loss)
+        balances = self.balances(accounts)
+        dataset = accounts.get("dataset", "")
+        known = next((each for each in balances if each.scope == "dataset"), None)
+        if known is None or known.terms is None:
+            found = self.price(dataset, loss)
+        else:
+            found = price(loss, known.terms, dataset=dataset)
         words = [note] if note else []
         words.append(loss.in_words() + (f", times {found.factor}" if found.factor > 1 else ""))
         if found.given:
             words.append(f"given the exact counts {'; '.join(found.given)}")
         return self._charged(
-            kind, charge, found.amount, accounts, terms=loss.to_text(), note=", ".join(words)
+            kind,
+            charge,
+            found.amount,
+            accounts,
+            terms=loss.to_text(),
+            note=", ".join(words),
+            balances=balances,
         )
 
     def reserve(
@@ -345,6 +357,7 @@ class Book:
         *,
         terms: str,
         note: str,
+        balances: Sequence[Balance] | None = None,
     ) -> Entry:
         if isinstance(amount, bool) or not isinstance(amount, int | Amount):
             raise InputError(f"a charge is at least one millionth of ε, got {amount!r}.")
@@ -356,8 +369,7 @@ class Book:
             raise InputError("a charge must name the data set it is about.")
         if not charge or self.state(charge) is not None:
             raise InputError("a charge needs a name of its own.")
-        for scope, name in accounts.items():
-            balance = self.balance(_checked(scope), name)
+        for balance in self.balances(accounts) if balances is None else balances:
             if not balance.affords(amount):
                 raise BudgetError(_too_little(balance, amount))
         return self._append(kind, accounts, charge=charge, amount=amount, terms=terms, note=note)
@@ -391,20 +403,26 @@ class Book:
 
     def balance(self, scope: Scope, name: str) -> Balance:
         """The caps and the spending of an account."""
-        account = entries.c[_checked(scope)] == name
-        sums = [sa.func.coalesce(sa.func.sum(entries.c[unit]), 0) for unit in ("micro", "rho")]
-        spent, rho_spent = self.connection.execute(
-            sa.select(*sums).where(account, entries.c.kind.in_((*CHARGES, "returned")))
-        ).one()
-        cap = self._last_cap(scope, name)
-        terms = read_terms(cap.terms) if cap and cap.terms else None
+        return self.balances({scope: name})[0]
+
+    def balances(self, accounts: Mapping[Scope, str]) -> list[Balance]:
+        """The caps and the spending of accounts, in one statement for all."""
+        each = [_sums_and_cap(_checked(scope), name) for scope, name in accounts.items()]
+        if not each:
+            return []
+        rows = self.connection.execute(sa.union_all(*each) if len(each) > 1 else each[0]).all()
+        found = {(row.scope, row.name): row for row in rows}
+        return [self._balance(scope, name, found[scope, name]) for scope, name in accounts.items()]
+
+    def _balance(self, scope: Scope, name: str, row: Any) -> Balance:
+        terms = read_terms(row.terms) if row.terms else None
         return Balance(
             scope=scope,
             name=name,
-            cap=cap.micro if cap else 0,
-            spent=int(spent),
-            rho_cap=cap.rho if cap else 0,
-            rho_spent=int(rho_spent),
+            cap=row.cap or 0,
+            spent=int(row.spent),
+            rho_cap=row.rho_cap or 0,
+            rho_spent=int(row.rho_spent),
             terms=terms,
             given=self._given(name, terms) if terms else (),
         )
@@ -507,6 +525,33 @@ class Ledger:
         """The book, to look at."""
         with reading(self.engine) as connection:
             yield Book(connection, grain=self.grain)
+
+
+def _sums_and_cap(scope: Scope, name: str) -> sa.Select[Any]:
+    """What was charged to an account less what was returned, and its last cap, as one row."""
+    account = entries.c[scope] == name
+    charged = (
+        sa.select(*(sa.func.coalesce(sa.func.sum(entries.c[unit]), 0).label(f"{unit}_spent")
+                    for unit in ("micro", "rho")))
+        .where(account, entries.c.kind.in_((*CHARGES, "returned")))
+        .subquery()
+    )  # fmt: skip
+    cap = (
+        sa.select(entries.c.micro, entries.c.rho, entries.c.terms)
+        .where(account, entries.c.kind == "cap")
+        .order_by(entries.c.seq.desc())
+        .limit(1)
+        .subquery()
+    )
+    return sa.select(
+        sa.literal(scope).label("scope"),
+        sa.literal(name).label("name"),
+        charged.c.micro_spent.label("spent"),
+        charged.c.rho_spent,
+        cap.c.micro.label("cap"),
+        cap.c.rho.label("rho_cap"),
+        cap.c.terms,
+    ).select_from(charged.outerjoin(cap, sa.true()))
 
 
 def _checked(scope: Scope) -> Scope:

@@ -10,7 +10,7 @@ from countwise.ledger.prices import MICRO, PICO, Amount, Loss, Price, at_delta
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
 
-MOST_RELEASES = 10_000
+MOST_RELEASES = 10_000  # one a day for 27 years
 DIGITS = 4  # of a loss that is found: more would promise what no reader can tell apart
 
 

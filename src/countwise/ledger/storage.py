@@ -29,7 +29,7 @@ WRITING, WAIT = "countwise_writing", "countwise_wait"
 BUSY = "the database is in use by another writer and did not come free in time"
 NO_DATABASE = ("file is not a database", "database disk image is malformed")
 """What SQLite says of such a file."""
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 15.0  # for a writer to finish: its transactions take milliseconds
 
 
 def open_engine(url: str, *, wait: float = WAIT_SECONDS, pool: int = 10) -> sa.Engine:
@@ -110,6 +110,21 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     ):
         if connection.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+        yield connection
+
+
+@contextmanager
+def counting(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """A brief transaction of one statement that settles by itself who comes first.
+
+    On PostgreSQL it needs no turn among writers, and what it counted may be lost with the power.
+    """
+    if engine.dialect.name != "postgresql":
+        with writing(engine) as connection:
+            yield connection
+        return
+    with told(engine), engine.connect() as connection, connection.begin():
+        connection.exec_driver_sql("SET LOCAL synchronous_commit TO OFF")
         yield connection
 
 

@@ -16,8 +16,8 @@ from countwise.tables.workload import Margin, Workload
 # An error of this size in the norm of the equations moves a sum of cells by at most so many of its
 # own standard deviations, and one of a thousandth of it is far below rounding to whole numbers.
 TOLERANCE = 1e-8
-ROUNDING = 1e-13
-MOST_STEPS = 500
+ROUNDING = 1e-13  # of the size of the right side: about what doubles leave after its sums
+MOST_STEPS = 500  # each is a pass over all counts
 
 Linear = Callable[[FloatArray], FloatArray]
 

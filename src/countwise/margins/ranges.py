@@ -23,7 +23,7 @@ from countwise.sumproduct.normal_approximation import Normal
 from countwise.sumproduct.prior_free_laws import normal_ranges
 from countwise.tables.workload import Margin, Workload
 
-PROBABILITY = 0.95
+PROBABILITY = 0.95  # as beside every released count
 UNKNOWN = 1e30  # variance of what nothing else says
 NOTHING = 1e-9  # of a precision: what rounding may leave where there is none
 FINE = 10_000  # steps of a standard deviation that are told apart

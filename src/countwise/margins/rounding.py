@@ -14,7 +14,7 @@ from countwise.margins.matching import matched
 from countwise.tables.variable import Variable
 from countwise.tables.workload import Margin, Workload
 
-MOST_SWEEPS = 60
+MOST_SWEEPS = 60  # small tables settle before; see MOST_VISITS for others
 MOST_PLACES = 500_000_000  # nodes of cells that are held, two gigabytes
 MOST_VISITS = 6_000_000  # of cells, all sweeps together; at least two sweeps
 FEW_MOVES = 1e-4  # of the cells: a sweep that makes no more is the last

@@ -29,7 +29,8 @@ NORMAL = 1.959964  # standard deviations that 95 of 100 normal errors stay withi
 GRAIN = 1000  # shares are whole numbers of thousandths, finer where there are very many margins
 MOST_CANDIDATES = 256
 SHARPNESS = (3.0, 30.0, 300.0, 3000.0)
-ROUNDS = 6
+"""Of a maximum made smooth: each start is ten times nearer to the maximum."""
+ROUNDS = 6  # at most, of loss and shares in turn: they end where both agree to CLOSE
 MOST_CLASSES, GROUPS = 400, 4  # a design is looked for on a tree of few classes, then made exact
 CLOSE = 1e-3
 WIDE = 20.0  # logarithms of losses that are looked at

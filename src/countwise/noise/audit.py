@@ -15,8 +15,9 @@ from countwise.arrays import IntArray
 from countwise.noise.laws import IntegerLaw
 
 SCALES = tuple(Fraction(text) for text in ("1/2", "1", "3/2", "7/3", "3", "10"))
-WRONG = (Fraction(9, 10), Fraction(11, 10))
+WRONG = (Fraction(9, 10), Fraction(11, 10))  # scales that a mistake of a tenth would have
 ACCEPT, REJECT = 1e-6, 1e-12
+"""A right law is refused once in a million; a wrong one has to be beyond all doubt."""
 
 Sampler = Callable[[IntegerLaw, int], IntArray]
 

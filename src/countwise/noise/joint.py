@@ -21,7 +21,7 @@ from countwise.arrays import BoolArray, IntArray
 from countwise.errors import PlanError
 from countwise.noise.laws import IntegerLaw
 
-MOST_DRAWS = 4 * 10**9
+MOST_DRAWS = 4 * 10**9  # 200 times QUICK_DRAWS: a quarter of an hour
 QUICK_DRAWS = 2 * 10**7  # a few seconds
 CELLS_A_TRIAL = 1 << 17  # drawn at once when few nodes are left: a megabyte
 TOO_RARE = (

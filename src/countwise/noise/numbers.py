@@ -7,6 +7,7 @@ from fractions import Fraction
 from countwise.errors import PlanError
 
 SMALLEST, LARGEST = Fraction(1, 10**12), Fraction(10**6)
+"""Beyond them a loss is no promise, or no noise can be drawn."""
 
 LONGEST = 100
 """Characters of a number; the longest that a plan writes itself has far fewer."""

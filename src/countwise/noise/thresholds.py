@@ -17,8 +17,8 @@ from countwise.arrays import IntArray, UIntArray, frozen
 from countwise.kernels.inversion import guide, invert
 from countwise.noise import entropy
 
-BITS = 64
-_CHUNK = 1 << 17
+BITS = 64  # of a draw: one word of the generator
+_CHUNK = 1 << 17  # draws at once: a megabyte of words, which stays in the cache
 _precision = threading.RLock()  # the working precision of the ball arithmetic is global
 
 Cdf = Callable[[int], arb]

@@ -18,8 +18,8 @@ from scipy.optimize import minimize_scalar
 
 from countwise.noise.lossdistribution import epsilon_of_noise
 
-DELTA = Fraction(1, 10**6)
-GRAIN = 10**9
+DELTA = Fraction(1, 10**6)  # one in a million, at which a loss in ρ is told in ε
+GRAIN = 10**9  # σ is a whole number of billionths: exact, and never below what ρ asks
 
 Level = tuple[Sequence[int], Fraction]
 """How far one person moves a level's counts, rows gathered in as few counts as can be, and σ."""

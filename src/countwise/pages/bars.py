@@ -7,7 +7,7 @@ from markupsafe import Markup
 from countwise.pages.charts import chance, fitting_ticks, round_ticks, share, tick
 from countwise.pages.page import render
 
-HEIGHT, TOP, BASE = 180, 8, 140
+HEIGHT, TOP, BASE = 180, 8, 140  # pixels: the labels below stand in the rest
 WIDTH = 170  # pixels of the narrowest such chart
 BAR = 0.82  # share of its place that a bar fills
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from countwise.pages.page import render
 
-HEIGHT, TOP, BASE = 310, 30, 262
+HEIGHT, TOP, BASE = 310, 30, 262  # pixels: labels above and below stand in the rest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from countwise.pages.charts import fitting_ticks, tick_text
 from countwise.pages.page import render
 
-HEIGHT, TOP, BASE = 410, 28, 366
-STYLES = 5
+HEIGHT, TOP, BASE = 410, 28, 366  # pixels: labels above and below stand in the rest
+STYLES = 5  # of lines in the style sheet, told apart without colour too
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from countwise.pages.page import render
 
 PLAIN_ROWS = 2_000
 """Rows that are there as a table, without scripts."""
-PAGE = 50
+PAGE = 50  # rows shown at once
 
 
 @dataclass(frozen=True, kw_only=True)

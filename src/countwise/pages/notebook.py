@@ -11,7 +11,7 @@ from markupsafe import Markup
 from countwise.errors import InputError
 from countwise.pages.page import render
 
-ROWS = 10
+ROWS = 10  # of a table that a notebook shows
 WORDS = 30  # pixels of the lines of a picture that are no chart
 
 

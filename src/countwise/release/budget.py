@@ -12,7 +12,7 @@ from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at, epsilon_of_levels, rounded_up
 from countwise.tables.invariants import Invariants
 
-MICRO = 1_000_000
+MICRO = 1_000_000  # shares are whole millionths: short in a plan file, and exact
 
 SYMBOLS: dict[Unit, str] = {"epsilon": "ε", "rho": "ρ"}
 

@@ -15,7 +15,7 @@ from countwise.release.promise import make_promise
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.invariants import named
 
-MOST_NAMED = 12
+MOST_NAMED = 12  # exact counts on the page; of more their number is said
 EXAMPLE = 40  # people of the worked line, unless the noise is wider
 TIES = {
     "random": "Where the adjustment had to break ties, it did so by a random order that is "

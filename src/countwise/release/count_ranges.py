@@ -15,7 +15,7 @@ from countwise.sumproduct.prior_free_laws import free_laws, normal_ranges
 from countwise.tables.measurements import Measurements
 from countwise.tables.workload import Workload
 
-PROBABILITY = 0.95
+PROBABILITY = 0.95  # the usual one, said in every file beside the ranges
 SECONDS = 3.0  # longer than that no release is to wait for exact ranges
 METHODS = {True: "exact", False: "normal"}
 PRIOR = "none"

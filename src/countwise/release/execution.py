@@ -6,15 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from countwise.progress import Report
+from countwise.progress import Tell
 
-WORKERS = 4
+WORKERS = 4  # threads: each holds a piece in memory
 
 
 class Runner(Protocol):
     """Does work on every piece, each piece once or more often, and gives the answers in order."""
 
-    def __call__(self, work: Callable[[int], bytes], count: int, report: Report) -> list[bytes]:
+    def __call__(self, work: Callable[[int], bytes], count: int, report: Tell) -> list[bytes]:
         """The answers."""
         ...
 
@@ -25,7 +25,7 @@ class StageRunner:
 
     runner: Runner
     stage: str
-    report: Report
+    report: Tell
 
     def __call__(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
         """The answers of all pieces."""
@@ -33,11 +33,11 @@ class StageRunner:
         return self.runner(work, count, self.report_stage)
 
     def report_stage(self, _: str, done: int = 0, of: int = 0, /) -> None:
-        """Report under the name of the stage."""
+        """Tell of work under the name of the stage."""
         self.report(self.stage, done, of)
 
 
-def in_threads(work: Callable[[int], bytes], count: int, report: Report) -> list[bytes]:
+def in_threads(work: Callable[[int], bytes], count: int, report: Tell) -> list[bytes]:
     """Pieces in parallel in this process; the kernels release the interpreter lock."""
     workers = min(os.cpu_count() or 1, WORKERS)
     with ThreadPoolExecutor(workers) as pool:

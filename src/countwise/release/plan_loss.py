@@ -11,7 +11,7 @@ from countwise.ledger.prices import Loss, Relation
 from countwise.release.noise_budget import OPEN
 from countwise.release.plan import Plan
 
-MOST_NAMES = 20
+MOST_NAMES = 20  # of exact counts in a ledger entry, which stays short
 SETTLED = ("mechanism", "split")
 
 

@@ -31,7 +31,7 @@ ZEROS = (
     "Cells that can only be zero are published as zeros. A table with someone in one is refused, "
     "and no promise covers that it was."
 )
-LARGEST_FACTOR = 20
+LARGEST_FACTOR = 20  # ε beyond which e^ε is not written out: half a billion times says nothing more
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from countwise.errors import CountwiseError, TableError
-from countwise.progress import Report
+from countwise.progress import Tell
 from countwise.release.count_sources import CountSource, records_in_pieces
 from countwise.release.execution import StageRunner
 from countwise.release.piece_tasks import TaskContext
@@ -32,7 +32,7 @@ from countwise.tables.tabulate import (
 
 ANSWERS = "piece long, answer binary"
 PLACED = "piece long, number long, rows long"
-POLL = 0.3
+POLL = 0.3  # seconds between questions to the cluster how far it is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +41,14 @@ class OnSpark:
 
     session: Any
 
-    def __call__(self, work: Callable[[int], bytes], count: int, report: Report) -> list[bytes]:
+    def __call__(self, work: Callable[[int], bytes], count: int, report: Tell) -> list[bytes]:
         """The answers of all pieces, in order."""
         pieces = self.session.range(0, count, 1, numPartitions=count)
         with quiet():
             answers = pieces.mapInArrow(_Batches(work), ANSWERS)
         return self.answers(answers, count, report)
 
-    def answers(self, frame: Any, count: int, report: Report) -> list[bytes]:
+    def answers(self, frame: Any, count: int, report: Tell) -> list[bytes]:
         """The rows of a frame of answers, once they are all there."""
         done = threading.Event()
         watch = threading.Thread(target=self._watch, args=(done, count, report), daemon=True)
@@ -62,7 +62,7 @@ class OnSpark:
         report("", count, count)
         return [bytes(found[i]) for i in range(count)]
 
-    def _watch(self, done: threading.Event, count: int, report: Report) -> None:
+    def _watch(self, done: threading.Event, count: int, report: Tell) -> None:
         tracker = self.session.sparkContext.statusTracker()
         while not done.wait(POLL):
             stages = [tracker.getStageInfo(i) for i in tracker.getActiveStageIds()]

@@ -31,7 +31,7 @@ from countwise.risk.tails import (
     laplace_tails,
 )
 
-PRECISION = 192
+PRECISION = 192  # bits: three times those of doubles, for what cancels
 LAPLACE = laplace_tails(np.exp)
 LAPLACE_POINT = laplace_tails(exp)
 Law = Laplace | Geometric

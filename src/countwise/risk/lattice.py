@@ -19,9 +19,9 @@ from countwise.noise.laws import Geometric
 from countwise.risk.closed import PRICES, whole_bins
 from countwise.risk.tails import geometric_balls, outside
 
-MOST_POINTS = 3_000_000
-CHUNK = 200_000
-ROUNDING = 2.0**-53
+MOST_POINTS = 3_000_000  # noise vectors that are summed over in seconds
+CHUNK = 200_000  # of them at once, in some megabytes
+ROUNDING = 2.0**-53  # half a unit in the last place of a double near 1
 ALONE = ("identity", "clipped")
 Grid = tuple[FloatArray, FloatArray]  # noise vectors and their probabilities
 

@@ -19,8 +19,8 @@ from countwise.noise.laws import DiscreteGaussian, Geometric, Laplace, RoundedLa
 from countwise.progress import Tell, silent
 from countwise.risk.monte_carlo import Noise, draw_noise
 
-DELTA = 1e-6
-QUANTILES = (0.5, 0.9, 0.95, 0.99)
+DELTA = 1e-6  # one in a million
+QUANTILES = (0.5, 0.9, 0.95, 0.99)  # of |error|: what half, most and nearly all errors stay within
 MECHANISMS = ("geometric", "laplace", "laplace-rounded", "gaussian-rho", "gaussian-delta")
 
 # Fifty bins of $7,200 from $40,000 to $400,000: made up in the likeness of a city's payroll

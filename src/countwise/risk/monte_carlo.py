@@ -22,7 +22,7 @@ from countwise.risk.simulation import simulate_measurements, simulate_noise, sim
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 
-NUMBERS_A_BATCH = 1 << 20
+NUMBERS_A_BATCH = 1 << 20  # eight megabytes of doubles
 
 Noise = Laplace | IntegerLaw
 

@@ -4,9 +4,9 @@ from fractions import Fraction
 
 from countwise.errors import InputError
 
-LONGEST = 100_000
-LARGEST = 10**15
-EPSILONS = (Fraction(1, 10**6), Fraction(500))
+LONGEST = 100_000  # numbers of a range: more is a slip of the pen
+LARGEST = 10**15  # the largest count of a table
+EPSILONS = (Fraction(1, 10**6), Fraction(500))  # what noise can be computed for
 
 
 def number(text: str, *, what: str) -> Fraction:

@@ -23,8 +23,9 @@ from countwise.risk.estimator_claims import EstimatorClaim
 from countwise.risk.monte_carlo import draw_noise, paired_losses
 from countwise.risk.signs import bits, worse_on_grid
 
-SCREENED, TESTED, LOOKS = 300, 5, 6
+SCREENED, TESTED, LOOKS = 300, 5, 6  # histograms tried, kept, and looks at each as draws add up
 SCREEN_DRAWS, FIRST_LOOK = 1_000, 4_096
+"""Pairs of draws: few to choose by, more to test with, doubled at each look."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,8 +32,8 @@ from countwise.risk.plane import (
 )
 from countwise.risk.two_bins import ONE, ZERO, run_price
 
-VARIANCE = 2
-HALF = Fraction(1, 2)
+VARIANCE = 2  # of Laplace noise of scale 1
+HALF = Fraction(1, 2)  # as exact coefficient
 Docked = Callable[[acb, arb], acb]
 
 

@@ -9,7 +9,7 @@ from countwise.noise.laws import ball
 from countwise.risk.closed import price_factor
 from countwise.risk.plane import Border, Region, integrate_plane, positive
 
-ZERO, ONE = Fraction(0), Fraction(1)
+ZERO, ONE = Fraction(0), Fraction(1)  # as exact coefficients
 Quadratic = tuple[Fraction, ...]
 SQUARES: Quadratic = (ZERO, ZERO, ZERO, ONE, ZERO, ONE)  # s² + t²
 

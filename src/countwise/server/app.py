@@ -25,7 +25,7 @@ from countwise.server.refusals import PasswordFirst, status_of
 from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 
-LARGEST_BODY = 65_536
+LARGEST_BODY = 65_536  # bytes: a question has at most some thousand characters
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

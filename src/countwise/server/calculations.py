@@ -17,7 +17,7 @@ from typing import Any
 
 from countwise.server import sandbox
 
-LARGEST_MESSAGE = 1 << 17
+LARGEST_MESSAGE = 1 << 17  # bytes: what is passed are names of files and one question
 READY = b"ready"
 
 

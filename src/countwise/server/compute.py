@@ -16,7 +16,7 @@ from typing import Any
 
 from countwise.server import sandbox
 
-RECORD = 4096
+RECORD = 4096  # bytes of an answer in a pipe: what the system writes at once
 
 
 def main() -> None:

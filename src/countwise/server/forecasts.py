@@ -19,6 +19,7 @@ from countwise.verification.question import Question
 from countwise.verification.request import Request
 
 MOST_KEPT, AT_ONCE, MOST_WAITING = 2000, 2, 3
+"""Results in memory, computations, and those of one user in the queue."""
 TOO_LONG = (
     "The chances of a verdict take longer to compute than this server allows. Fewer partitions or "
     "a larger ε take less."

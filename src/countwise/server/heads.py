@@ -25,7 +25,7 @@ from countwise.server.tables import audit
 from countwise.verification.receipt import public_key
 
 SIGNED = ("at", "entries", "ledger", "events", "audit", "key")
-LONGEST_LINE = 4096
+LONGEST_LINE = 4096  # bytes: the last line is within twice as many from the end
 
 
 def heads_of(connection: sa.Connection) -> dict[str, Any]:

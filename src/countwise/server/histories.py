@@ -15,7 +15,7 @@ from countwise.server.events import note
 from countwise.server.responses import EntryView, EventView, entry_view
 from countwise.server.tables import audit
 
-MOST_ROWS = 10_000
+MOST_ROWS = 10_000  # in one answer; the rest by its last entry
 
 
 class Histories:

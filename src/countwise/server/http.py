@@ -13,8 +13,9 @@ from countwise.server.service import Service
 from countwise.server.stewardship import Stewardship
 
 COOKIE, DEVICE = "countwise_session", "countwise_device"
-DEVICE_DAYS = 400
+DEVICE_DAYS = 400  # as long as browsers keep a cookie at most
 FILLED = 65_536
+"""Bytes: bodies are filled up to a multiple, so that their length says next to nothing."""
 CSRF_HEADER, CSRF_FIELD = "X-CSRF-Token", "csrf_token"
 
 

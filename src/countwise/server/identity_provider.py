@@ -30,6 +30,7 @@ from countwise.server.tables import users
 
 ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
 KEPT_SECONDS, LEEWAY_SECONDS, PATIENCE_SECONDS = 3600.0, 60, 10.0
+"""For its facts, for its clock, and for its answer."""
 REFUSED = "the identity provider did not confirm who you are. Try again, or ask a steward."
 NO_ROLE = "the identity provider knows you, and none of your groups has a role here."
 

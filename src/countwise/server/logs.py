@@ -8,7 +8,7 @@ import threading
 from datetime import UTC, datetime
 from types import TracebackType
 
-LONGEST_LINE = 300
+LONGEST_LINE = 300  # characters of what a library said
 
 
 def log(event: str, *, level: str = "info", **fields: str | int | float | None) -> None:

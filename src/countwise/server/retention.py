@@ -11,9 +11,9 @@ from countwise.server.config import Config
 from countwise.server.events import FORGOT, note
 from countwise.server.http import DEVICE_DAYS
 from countwise.server.jobs import BROKEN, BURNT, RELEASED, RETURNED
-from countwise.server.tables import answers, audit, devices, jobs
+from countwise.server.tables import answers, audit, devices, jobs, rates
 
-DAY = 86_400.0
+DAY = 86_400.0  # seconds
 OVER = (RELEASED, BURNT, RETURNED, BROKEN)
 
 
@@ -21,6 +21,7 @@ def delete_old(engine: sa.Engine, config: Config, now: float) -> None:
     """Delete what the settings say is too old; 0 days are for ever."""
     with writing(engine) as connection:
         connection.execute(sa.delete(devices).where(devices.c.created < now - DEVICE_DAYS * DAY))
+        connection.execute(sa.delete(rates).where(rates.c.minute < now // 60 - 2))
         if config.keep_jobs_days:
             _jobs(connection, now - config.keep_jobs_days * DAY)
         if config.keep_audit_days:

@@ -9,8 +9,9 @@ import secrets
 import time
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
-from countwise.ledger.storage import writing
+from countwise.ledger.storage import counting, writing
 from countwise.server.events import note
 from countwise.server.refusals import TooMany
 from countwise.server.secrets_kept import digest
@@ -23,19 +24,21 @@ BY_ADDRESS, BY_NAME = 5, 20
 def count(connection: sa.Connection, key: str, per_minute: int) -> int:
     """Count one more in this minute, for all processes together; how many are too many."""
     minute = int(time.time() // 60)
-    row = connection.execute(sa.select(rates).where(rates.c.key == key)).first()
-    if row is None:
-        connection.execute(sa.delete(rates).where(rates.c.minute < minute - 1))
-        connection.execute(sa.insert(rates).values(key=key, minute=minute, hits=1))
-        return 0
-    hits = min(row.hits + 1, per_minute + 2) if row.minute == minute else 1
-    connection.execute(sa.update(rates).where(rates.c.key == key).values(minute=minute, hits=hits))
-    return max(0, hits - per_minute)
+    more = sa.case((rates.c.hits > per_minute, per_minute + 2), else_=rates.c.hits + 1)
+    hits = sa.case((rates.c.minute == minute, more), else_=1)
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    counted = (
+        dialect.insert(rates)
+        .values(key=key, minute=minute, hits=1)
+        .on_conflict_do_update(index_elements=["key"], set_={"minute": minute, "hits": hits})
+        .returning(rates.c.hits)
+    )
+    return max(0, int(connection.scalar(counted) or 0) - per_minute)
 
 
 def limit_rate(engine: sa.Engine, key: str, per_minute: int) -> None:
     """Refuse more than so many in a minute."""
-    with writing(engine) as connection:
+    with counting(engine) as connection:
         over = count(connection, key, per_minute)
     if over:
         raise TooMany("too many requests in this minute. Try again in the next.")

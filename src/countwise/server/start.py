@@ -34,6 +34,7 @@ from countwise.server.tables import access, users
 STEWARD = "steward"
 SOCKET = "COUNTWISE_SOCKET"
 EXAMPLE_BUDGET, STEWARD_BUDGET = 20 * MICRO, 10 * MICRO
+"""Twenty and ten questions at ε = 1, of made-up rows."""
 
 
 def prepare(config: Config) -> str | None:

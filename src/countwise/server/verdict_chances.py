@@ -7,7 +7,7 @@ from countwise.verification.exchange import Power
 from countwise.verification.planner import Setting, power
 from countwise.verification.request import Request
 
-DISTANCES = (1.0, 2.0, 4.0, 8.0)
+DISTANCES = (1.0, 2.0, 4.0, 8.0)  # standard errors: from hardly to far from the threshold
 
 
 def chances(request: Request) -> tuple[Power, ...]:

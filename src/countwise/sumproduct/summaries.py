@@ -1,5 +1,6 @@
 """Mean, mode, deviation and intervals of many laws at once, or of one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -16,7 +17,7 @@ from countwise.pages.notebook import Picture
 from countwise.sumproduct.count_laws import Laws
 
 Interval = Literal["highest", "central"]
-MOST_BARS = 120
+MOST_BARS = 120  # of a picture; wider laws are drawn in steps
 INTERVALS = ("highest", "central")
 
 
@@ -53,6 +54,12 @@ def summarise(laws: Laws, *, level: float = 0.95, interval: str = "highest") -> 
     chance = np.minimum(reached[last + 1] - reached[first], 1.0)
     centre = laws.lows.astype(np.float64) + mean
     return Summaries(centre, mode, np.sqrt(variance), ends[0], ends[1], chance)
+
+
+def summarise_all(parts: Iterable[Laws], *, level: float, interval: str) -> Summaries:
+    """The same of laws that come in parts, one after another."""
+    found = [summarise(laws, level=level, interval=interval) for laws in parts]
+    return Summaries(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
 def check_interval(level: float, interval: str) -> None:

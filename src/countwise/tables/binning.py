@@ -11,7 +11,7 @@ from countwise.errors import TableError
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-OUTSIDE = -1
+OUTSIDE = -1  # the code of what is in no bin
 
 
 @dataclass(frozen=True, kw_only=True)

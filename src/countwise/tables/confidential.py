@@ -11,7 +11,7 @@ from countwise.arrays import IntArray, frozen
 from countwise.errors import TableError
 from countwise.tables.hierarchy import Hierarchy
 
-MAX_COUNT = 10**15
+MAX_COUNT = 10**15  # sums of counts and noise stay far below 2^63, and exact in doubles below 2^53
 
 
 class Space(Protocol):

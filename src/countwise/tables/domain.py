@@ -18,7 +18,7 @@ from countwise.tables.binning import Bins
 from countwise.tables.hierarchy import Hierarchy, build
 from countwise.tables.order import as_listed, as_published
 
-MOST_CELLS = 10**10
+MOST_CELLS = 10**10  # of a product, of which a release in pieces holds a few at a time
 PLACE = "countwise place"
 CELLS = "countwise cells"
 

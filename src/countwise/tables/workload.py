@@ -22,7 +22,7 @@ from countwise.tables.hierarchy import ROOT, Hierarchy
 from countwise.tables.variable import Variable, check_variables
 
 Values = TypeVar("Values", IntArray, FloatArray)
-MOST_CELLS = 10**8
+MOST_CELLS = 10**8  # that memory holds, with their sums
 
 
 @dataclass(frozen=True, order=True)

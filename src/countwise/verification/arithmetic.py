@@ -32,7 +32,7 @@ OPERATORS: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "*": np.multiply,
     "/": np.divide,
 }
-LARGEST_POWER, LARGEST_VALUE = 8, 1e60
+LARGEST_POWER, LARGEST_VALUE = 8, 1e60  # squares and products of such values are finite in doubles
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.")
 
 

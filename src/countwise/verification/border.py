@@ -28,7 +28,7 @@ from math import sqrt
 
 from countwise.errors import RequestError
 
-SYMMETRIC = 0.5
+SYMMETRIC = 0.5  # where estimates fall on either side of the truth alike
 
 
 def by_skewness(skewness: float, *, persons: int, partitions: int) -> float:

@@ -34,7 +34,7 @@ from countwise.verification.quantities import Periods, Quantities, Quantity
 
 RELATIONS = ("<", "<=", ">", ">=")
 HOLDS, FAILS, ERROR = "holds", "fails", "error"
-LARGEST_CUTS = 20
+LARGEST_CUTS = 20  # each is an outcome, and noise is added to every one
 ROBUST = ("robust", "clustered")
 
 FitsOf = Callable[[Periods | None], Fits]

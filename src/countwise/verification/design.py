@@ -29,7 +29,7 @@ from countwise.verification.grammar import Name, Node
 from countwise.verification.schema import Schema
 
 INTERCEPT = "Intercept"
-LARGEST_COLUMNS = 200
+LARGEST_COLUMNS = 200  # of a model; a fit takes their square in time a row
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ from countwise.verification.grammar import (
 from countwise.verification.schema import Schema
 
 WHAT = "model"
-LARGEST_TERMS, LARGEST_DEGREE = 100, 5
+LARGEST_TERMS, LARGEST_DEGREE = 100, 5  # beyond them no model is read by a person
 
 
 @dataclass(frozen=True, kw_only=True)

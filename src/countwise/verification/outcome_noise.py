@@ -22,7 +22,7 @@ from countwise.noise.laws import Geometric, Laplace
 from countwise.noise.sampling import sample, sample_laplace
 
 MECHANISMS = ("lattice", "laplace", "binary")
-BATCH = 4096
+BATCH = 4096  # vectors drawn at once, to keep the first that adds up to zero
 
 
 def measure(counts: IntArray, *, mechanism: str, epsilon: Fraction) -> FloatArray:

@@ -27,8 +27,8 @@ import numpy.typing as npt
 from countwise.arrays import IntArray
 from countwise.kernels.keyed_hash import ByteArray, hashes, shares
 
-LARGEST = 10_000
-KEY_BYTES = 16
+LARGEST = 10_000  # M: more says no more, and every fit takes time
+KEY_BYTES = 16  # 128 bits, as SipHash takes them
 SHARES, MORE_PERSONS = 2, 20  # by luck a partition exceeds both less than once in 10^12
 ROWS_A_PERSON = 1000  # where the schema does not say
 ROWS_OF_ALL = 200_000_000  # where it does not say how many persons there are

@@ -36,8 +36,8 @@ from countwise.verification.request import Request
 from countwise.verification.rules import CONTRADICTED, SUPPORTED, SURE, VERDICTS, best_case
 from countwise.verification.verify import SyntheticPartitions, synthetic_partitions, verify
 
-BATCH = 1000
-NOISES = 20
+BATCH = 1000  # simulated answers at once, in some megabytes
+NOISES = 20  # draws of noise on every rehearsed vector, which cost nothing beside its fits
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

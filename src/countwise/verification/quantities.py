@@ -27,7 +27,7 @@ from countwise.verification.grammar import (
 from countwise.verification.schema import Schema
 
 WHAT = "claim"
-LARGEST_PERIODS = 60
+LARGEST_PERIODS = 60  # of a trend: five years of months
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.errors import InputError
 from countwise.kernels import gibbs_sweeps
 
-SWEEPS, BURN_IN = 5000, 1000
-LARGEST_TABLE = 5_000_000
+SWEEPS, BURN_IN = 5000, 1000  # of a reference, which may take its time
+LARGEST_TABLE = 5_000_000  # entries: forty megabytes
 
 
 def coefficient_table(partitions: int, kinds: int) -> tuple[IntArray, FloatArray]:

@@ -31,6 +31,7 @@ from countwise.verification.rules import refuse_hopeless
 from countwise.verification.schema import Schema
 
 SMALLEST_EPSILON, LARGEST_EPSILON = Fraction(1, 1000), Fraction(100)
+"""Within reach of the tables of noise; beyond, no verdict or no privacy."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

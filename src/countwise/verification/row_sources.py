@@ -27,7 +27,7 @@ POSTGRES = ("postgres", "postgresql")
 NOTHING_SPILLED: dict[str, str | bool | int | float | list[str]] = {"temp_directory": ""}
 """Else DuckDB would put rows that memory can not hold into files beside the data."""
 SQLITE_MARK = b"SQLite format 3\0"
-BATCH = 50_000
+BATCH = 50_000  # rows fetched at once from a database
 BOOLEAN = 16  # PostgreSQL's number for the type
 PERSON = "`person`"  # a backtick can not be in a schema's column name
 

@@ -16,7 +16,7 @@ from countwise.verification.proportion_posterior import ProportionPosterior
 SUPPORTED, CONTRADICTED, UNDECIDED = "supported", "contradicted", "not decided at this ε"
 MOSTLY_HOLDS, MOSTLY_FAILS = "holds in most partitions", "fails in most partitions"
 VERDICTS = (SUPPORTED, MOSTLY_HOLDS, UNDECIDED, MOSTLY_FAILS, CONTRADICTED)
-SURE = 0.95
+SURE = 0.95  # probability of a verdict; part of the published rules
 RULES = (
     f"A claim holds in most partitions if Pr(r > 1/2) is at least {SURE:g}, and fails in most if "
     f"it is about one threshold and Pr(r < 1/2) is at least {SURE:g}. More is said where a border "

@@ -14,8 +14,8 @@ from countwise.toml_files import read_toml
 
 Kind = Literal["number", "integer", "binary", "category"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-LARGEST_LEVELS = 200
-LARGEST_BOUND = 1e12
+LARGEST_LEVELS = 200  # of a factor: each is a column of the model
+LARGEST_BOUND = 1e12  # squares of such values are far from infinity
 
 
 @dataclass(frozen=True, kw_only=True)

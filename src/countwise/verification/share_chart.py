@@ -6,7 +6,7 @@ from markupsafe import Markup
 from countwise.pages.densities import Density, density
 from countwise.verification.proportion_posterior import BetaMixture, Summary
 
-POINTS = 721
+POINTS = 721  # of a curve: one for each pixel of its width
 
 
 def share_chart(law: BetaMixture, summary: Summary, *, title: str) -> Markup:

@@ -10,7 +10,7 @@ from countwise.verification.request import make_request
 from countwise.verification.schema import schema_from_dict
 from countwise.verification.verify import verify
 
-ROWS = 400
+ROWS = 400  # enough to fit every family in a few partitions
 MODELS = (
     ('y ~ log(x) + poly(x, 2) + f where x > 1 and f = "p"', "log(x) > 0", "ols"),
     ("y ~ x + f", 'significant(x > 0, 0.05) and predict(x = 2, f = "p") > 0', "ols"),

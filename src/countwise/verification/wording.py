@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from countwise.verification.answer import Answer
     from countwise.verification.planner import Setting
 
-LEVEL = 0.95
+LEVEL = 0.95  # probability of every interval that is printed
 EVEN = 0.48  # a share this near to one half is called half
 WIDE = 0.7  # without any answer the interval is 0.95 wide
 MEANING = (

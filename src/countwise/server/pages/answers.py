@@ -14,7 +14,7 @@ from countwise.server.responses import JobView
 from countwise.server.service import Service
 
 router = APIRouter()
-PAGE = 50
+PAGE = 50  # answers on a page: a few screens
 
 
 @router.get("/jobs")

@@ -18,7 +18,7 @@ from countwise.server.request_bodies import Id, PathName, Scope
 from countwise.server.stewardship import Stewardship
 
 router = APIRouter(prefix="/steward")
-SHOWN = 50
+SHOWN = 50  # entries on a page: a few screens; all of them in the history
 
 
 @router.get("")

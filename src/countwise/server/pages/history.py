@@ -16,7 +16,7 @@ router = APIRouter(prefix="/steward")
 WORDS = ("by", "event", "subject")
 DATES = ("since", "until")
 ENTRY_WORDS = ("user", "dataset", "project", "kind")
-SHOWN = 200
+SHOWN = 200  # entries on a page
 
 
 def _words(request: Request) -> dict[str, str]:
