@@ -14,6 +14,7 @@ from residual_planner import lines as parts_of_margins
 DEFAULT, SIGNED = "default", "signed least squares"
 LOSING = 1.03
 EVERY = "every margin"
+OTHERS = ("former default", "mbi, fractional", "tree, best order and split", "level by level")
 MAYBE = "?"
 UNITS = {"epsilon": "ε", "rho": "ρ"}
 
@@ -168,6 +169,7 @@ def as_page(results: list[dict[str, Any]]) -> str:
     }
     provenance, asked = "; ".join(told["provenance"]), ", ".join(map(literal, told["asked"]))
     lines = [HEAD.format(provenance=provenance, asked=asked)]
+    lines += [BESIDE, "", *beside_others(results), ""]
     lines += ["## Where the default loses", "", *losses(results), ""]
     tables = dict.fromkeys(each["table"] for each in results)
     for name in tables:
@@ -211,6 +213,28 @@ def losses(results: list[dict[str, Any]]) -> list[str]:
     if not nearer:
         return [*lines, "Of the other releases, none is nearer at any margin."]
     return [*lines, ELSEWHERE, "", *nearer]
+
+
+BESIDE = """## Beside other ways
+
+The error of another way divided by that of the default, geometric means over the margins of a kind
+and over all: above 1 the default is nearer to the truth. ± is one standard error over releases."""
+
+
+def beside_others(results: list[dict[str, Any]]) -> list[str]:
+    """How many times nearer to the truth the default is, by kind of margin."""
+    kinds = sorted({kind for each in results for kind in each["kinds"]}, key=_order)
+    lines = [f"| table | way | {' | '.join(kinds)} | {EVERY} |", "|---" * (len(kinds) + 3) + "|"]
+    for found in results:
+        squared = arrays(found)
+        for name in (each for each in OTHERS if each in squared):
+            told = []
+            for kind in (*kinds, EVERY):
+                columns = [i for i, each in enumerate(found["kinds"]) if kind in (each, EVERY)]
+                chosen = squared[name][:, columns], squared[DEFAULT][:, columns]
+                told.append(str(ratio(*chosen)) if columns else "")
+            lines.append(f"| {found['table']}, {title(found)} | {name} | {' | '.join(told)} |")
+    return lines
 
 
 ELSEWHERE = """Other releases at the same loss are nearer to the truth at these margins. In brackets
