@@ -121,8 +121,8 @@ def test_mechanisms_and_advice_write_pages(
     )
     assert "confidential" in advice["warning"]
     assert "confidential" in page.read_text(encoding="utf-8")
-    sses = [each["cells_sse"] for each in advice["options"]]
-    assert sses == sorted(sses)
+    overall = [each["overall"] for each in advice["options"]]
+    assert overall == sorted(overall)
     code, out, _ = run(capsys, "risk", "advise", str(clinics()), *words, "--repetitions", "3")
     assert code == 0
     assert "made-up counts only" in out

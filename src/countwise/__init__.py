@@ -15,6 +15,7 @@ from countwise.errors import BudgetError, CountwiseError, InputError
 
 if TYPE_CHECKING:
     from countwise.front_door.adjust_function import adjust
+    from countwise.front_door.advice_function import risk_advise
     from countwise.front_door.audit_functions import audit_noise, audit_release
     from countwise.front_door.demo_function import demo, reproduce, warm_up
     from countwise.front_door.exchange_functions import compare, convert, records
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from countwise.front_door.plan_function import plan
     from countwise.front_door.release_function import release
     from countwise.front_door.risk_functions import (
-        risk_advise,
         risk_certify,
         risk_losses,
         risk_mechanisms,
@@ -135,7 +135,7 @@ _ROOMS = {
     "records": "front_door.exchange_functions",
     "release": "front_door.release_function",
     "reproduce": "front_door.demo_function",
-    "risk_advise": "front_door.risk_functions",
+    "risk_advise": "front_door.advice_function",
     "risk_certify": "front_door.risk_functions",
     "risk_losses": "front_door.risk_functions",
     "risk_mechanisms": "front_door.risk_functions",

@@ -177,6 +177,30 @@ def read_public_counts(
     return hierarchy, counts[order]
 
 
+def read_public_cells(
+    table: object,
+    *,
+    names: Mapping[str, tuple[str, ...]],
+    count: str,
+    cells: Workload | None = None,
+    loader: Loader | None = None,
+) -> tuple[Workload, IntArray]:
+    """The same for variables that cross, by name: their cells, and the counts as a grid.
+
+    `cells` that were read already are the domain, else all combinations of what the rows have.
+    """
+    from countwise.tables.crossed_cells import places_in
+
+    levels = [each for own in names.values() for each in own]
+    source, counts = _rows(table, levels, count, loader, cells, sum_duplicates=False)
+    if cells is None:
+        space, found = _crossed_counts(source, counts, names, None, loader)
+        return space, found.reshape(space.shape)
+    place = places_in(cells, source.frame)
+    found = located(source, counts, place, cells=cells.cells, domain=None)
+    return cells, found.reshape(cells.shape)
+
+
 def _rows(
     table: object,
     by: Sequence[str],
