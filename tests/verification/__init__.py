@@ -1,0 +1,1 @@
+"""Rows and schemas that tests of verification share."""
