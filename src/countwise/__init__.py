@@ -15,9 +15,11 @@ from countwise.errors import BudgetError, CountwiseError, InputError
 
 if TYPE_CHECKING:
     from countwise.front_door.adjust_function import adjust
+    from countwise.front_door.advice_function import risk_advise
     from countwise.front_door.audit_functions import audit_noise, audit_release
     from countwise.front_door.demo_function import demo, reproduce, warm_up
     from countwise.front_door.exchange_functions import compare, convert, records
+    from countwise.front_door.explore_function import explore
     from countwise.front_door.infer_function import infer
     from countwise.front_door.ledger_functions import (
         ledger_check,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from countwise.front_door.plan_function import plan
     from countwise.front_door.release_function import release
     from countwise.front_door.risk_functions import (
-        risk_advise,
         risk_certify,
         risk_losses,
         risk_mechanisms,
@@ -68,6 +69,7 @@ __all__ = [
     "compare",
     "convert",
     "demo",
+    "explore",
     "infer",
     "infer_counts",
     "infer_measurements",
@@ -114,6 +116,7 @@ _ROOMS = {
     "compare": "front_door.exchange_functions",
     "convert": "front_door.exchange_functions",
     "demo": "front_door.demo_function",
+    "explore": "front_door.explore_function",
     "infer": "front_door.infer_function",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",
@@ -132,7 +135,7 @@ _ROOMS = {
     "records": "front_door.exchange_functions",
     "release": "front_door.release_function",
     "reproduce": "front_door.demo_function",
-    "risk_advise": "front_door.risk_functions",
+    "risk_advise": "front_door.advice_function",
     "risk_certify": "front_door.risk_functions",
     "risk_losses": "front_door.risk_functions",
     "risk_mechanisms": "front_door.risk_functions",
