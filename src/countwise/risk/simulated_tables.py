@@ -24,9 +24,9 @@ from countwise.risk.simulation import simulate_noise
 from countwise.tables.notation import margin_of
 from countwise.tables.workload import Margin, Workload
 
-ROUNDING = 1 / 12
+ROUNDING = 1 / 12  # the variance of rounding to whole numbers
 FEWEST = 2  # releases tell how far the next may be from their mean
-SECONDS = 8.0
+SECONDS = 8.0  # that a simulation may take
 MANY = 50_000  # cells
 
 
