@@ -44,8 +44,9 @@ def unexplained(text: str) -> Iterator[str]:
         below = body[last + 1] if last + 1 < len(body) else None
         if below is not None and follows(body[last], below, ast.Expr):
             continue
-        around = lines[node.lineno - 2 : node.end_lineno]
-        if not any("#" in line for line in around):
+        above = lines[max(node.lineno - 2, 0)]
+        own = lines[node.lineno - 1 : node.end_lineno]
+        if not above.startswith("#") and not any("#" in line for line in own):
             yield lines[node.lineno - 1]
 
 

@@ -19,9 +19,9 @@ from countwise.arrays import FloatArray, IntArray
 
 ROUNDS = 60  # of EM: a fixed number, so that no fit takes longer than another
 ADDED = 1.0  # nodes, shared by all components
-FOLDS = 5
+FOLDS = 5  # parts of the nodes, each judged by what the others teach
 LEAST = 1e-300  # stands for zero where a logarithm or a ratio is taken
-GOLDEN = (sqrt(5) - 1) / 2
+GOLDEN = (sqrt(5) - 1) / 2  # its multiples fall into folds as evenly as can be
 MOST_TAUGHT = 100_000  # nodes that weights are learned from; more change nothing
 ROWS = 1 << 14  # that are worked on at a time
 

@@ -23,11 +23,12 @@ from countwise.tables.hierarchy import Hierarchy
 
 SIZE = 16.0  # of the negative binomial: a quarter of the mean as deviation, a step of u
 SIZES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
+"""Of Dirichlet laws, from one child alone to all nearly alike."""
 STEPS = 3  # means are computed at thirds of a step
-STEP = 0.25 / STEPS
+STEP = 0.25 / STEPS  # of the logarithm of an expectation
 LOWEST, HIGHEST = -20, 12  # log u in quarters
 DENSE = 512  # counts below are tabled one by one, above in steps of one percent
-RATIO = 0.01
+RATIO = 0.01  # one percent
 RAREST = 1e-9  # share of a label that no noisy count has
 SMALLEST = 0.05  # expected count, and share of a label relative to its share everywhere
 FEWEST_PARENTS = 8  # labels below fewer are too rare for a share of their own: they have one share

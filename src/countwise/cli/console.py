@@ -18,7 +18,7 @@ from rich.progress import (
 from rich.table import Table
 
 from countwise.ledger.prices import Charge
-from countwise.progress import Tell, remarks
+from countwise.progress import Tell, remarks, silent
 
 NAME = 24
 """Letters of a word that is not broken where a table is narrow."""
@@ -58,8 +58,13 @@ def progress() -> Iterator[Tell]:
     """A bar on standard error for the stage that work has come to; gone when it is done.
 
     Of a stage whose steps are counted it shows how many are done, and the time left for the rest.
-    What is remarked on the way is printed there and stays.
+    What is remarked on the way is printed there and stays. Where that is no terminal there is no
+    bar.
     """
+    if not err.is_terminal:
+        with _remarked():
+            yield silent
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import polars as pl
 import typer
 
@@ -166,7 +165,7 @@ def records(
             file,
             table=table,
             draws=draws,
-            rng=np.random.default_rng(seed),
+            seed=seed,
             overwrite=overwrite,
             tell=tell,
         )

@@ -9,7 +9,6 @@ import polars as pl
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.inferred_answers import or_fresh
 from countwise.front_door.output_files import output_files, write_frame
 from countwise.front_door.words import PathLike
 from countwise.inference.changes import Changes
@@ -130,6 +129,7 @@ def records(
     *,
     table: str | None = None,
     draws: int = 0,
+    seed: int | None = None,
     rng: np.random.Generator | None = None,
     tell: Tell = silent,
 ) -> pl.DataFrame: ...
@@ -140,6 +140,7 @@ def records(
     *,
     table: str | None = None,
     draws: int = 0,
+    seed: int | None = None,
     rng: np.random.Generator | None = None,
     overwrite: bool = False,
     tell: Tell = silent,
@@ -150,6 +151,7 @@ def records(
     *,
     table: str | None = None,
     draws: int = 0,
+    seed: int | None = None,
     rng: np.random.Generator | None = None,
     overwrite: bool = False,
     tell: Tell = silent,
@@ -159,11 +161,12 @@ def records(
     `table` names the table that becomes rows, of a tree the level; without it, it is the one that
     all others are totals of. No row is a real person: rows are the released counts in another form,
     and say no more. With `out` they are written to a file, of a folder batch by batch. With `draws`
-    they are so many joint draws of the true counts, by `rng`, numbered in a column `draw`, for
-    multiple imputation; by default of the cells.
+    they are so many joint draws of the true counts, by a `seed` or `rng`, numbered in a column
+    `draw`, for multiple imputation; by default of the cells.
     """
     if draws:
-        return _drawn_records(_read(release), out, table, draws, or_fresh(rng), overwrite, tell)
+        rng = np.random.default_rng(seed) if rng is None else rng
+        return _drawn_records(_read(release), out, table, draws, rng, overwrite, tell)
     if out is None:
         return person_rows.records(_read(release), table=table)
     file = Path(out)

@@ -33,7 +33,7 @@ THIN = 8  # sweeps from one draw to the next
 FEWEST = 100  # draws of a chain: fewer do not tell how it mixes
 BLOCK = 20  # draws of a chain between two files
 MOST_NUMBERS = 10**9  # counts of all draws, four gigabytes
-LARGE = 2**30
+LARGE = 2**30  # half of what 32 bits hold, so that a move does not leave them
 STAGE = "drawing whole cells"
 DrawnCells = npt.NDArray[np.int32 | np.int64]
 

@@ -21,7 +21,7 @@ from countwise.tables.workload import Margin
 
 MOST_NUMBERS = 3 * 10**7  # of all matrices together: 240 MB
 NEXT_TO = 1e-7  # stands for no precision, and its inverse for any, in the precisions there are
-TINY = 1e-9
+TINY = 1e-9  # of a unit vector: what is left of it is rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from countwise.margins.scatter import SHAPES, raked, reach
 from countwise.tables.workload import Margin, Workload
 
 NODES = 200  # of a class at least, if there are two
-CLASSES = 6
+CLASSES = 6  # of sizes, where there are enough nodes
 ENOUGH = 1_000  # nodes of a class tell its shape well enough
 DOUBT = 1.5  # standard deviation of the logarithm of a shape, before any count is seen
 LIKELY = 1e4  # terms of a law of noise: of a wider one the shape is not learned

@@ -17,10 +17,10 @@ from countwise.noise.laws import IntegerLaw
 from countwise.tables.workload import Workload
 
 SHAPES = (0.05, 0.15, 0.4, 1.0, 2.5, 6.0, 15.0, 60.0, 400.0)  # gamma shapes, a factor 2.5 apart
-CLASSES = 6
+CLASSES = 6  # of sizes, as many nodes in each
 ENOUGH = 2_000  # cells of a class tell its shape well enough
 NEGLIGIBLE = 1e-13  # of the largest probability of the noise
-LEAST_VARIANCE = 1e-6
+LEAST_VARIANCE = 1e-6  # far below that of any noise
 
 
 def raked(

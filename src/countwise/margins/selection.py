@@ -15,7 +15,7 @@ from countwise.margins.spending import Spending
 
 ENOUGH = 1e-4  # a change that makes the variances less by so little is none
 TRIED = 3  # changes of a kind that are settled, of those that look best
-MOST_CHANGES = 40
+MOST_CHANGES = 40  # a bound; each makes the choice better
 
 
 def best_selection(spending: Spending, starts: Iterable[FloatArray]) -> FloatArray:

@@ -32,7 +32,7 @@ SHARPNESS = (3.0, 30.0, 300.0, 3000.0)
 """Of a maximum made smooth: each start is ten times nearer to the maximum."""
 ROUNDS = 6  # at most, of loss and shares in turn: they end where both agree to CLOSE
 MOST_CLASSES, GROUPS = 400, 4  # a design is looked for on a tree of few classes, then made exact
-CLOSE = 1e-3
+CLOSE = 1e-3  # of a loss: nearer is nothing to see
 WIDE = 20.0  # logarithms of losses that are looked at
 
 

@@ -19,7 +19,7 @@ from countwise.noise.thresholds import BITS, Table, rising_table, symmetric_tabl
 LARGEST_TABLED_SCALE = 200  # about 18,000 thresholds at 64 bits
 LARGEST_GAUSSIAN_SCALE = 100_000  # a table has about twenty thresholds a unit of scale
 BASE = 4096  # digits of a magnitude: tables of one digit stay in the cache
-GRID_BITS = 24
+GRID_BITS = 24  # noise is a multiple of 2^-24
 
 
 def sample(law: IntegerLaw, size: int, *, bits: int = BITS) -> IntArray:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from countwise.pages.page import render
 
 NARROW = 260  # pixels of a chart on the smallest phone
-MARGIN = 0.02
+MARGIN = 0.02  # of the width, on either side
 LETTER, GAP = 7.5, 14.0  # pixels of a digit, and between two labels
 
 

@@ -28,10 +28,10 @@ from countwise.risk.terms import Interval
 
 Answer = Literal["refuted", "certified", "undecided"]
 TOLERANCE = 1e-9  # in units of 1/ε², where the identity has a risk of 4
-BOXES = 20_000
+BOXES = 20_000  # tried before giving up, unless more are asked for
 REACH = 4.0  # risks are nearly constant beyond a few of these
 GRID_EPSILON = Fraction(1, 10)  # grid points are whole counts at this ε, then at a tenth of it …
-ZOOMS = 4
+ZOOMS = 4  # grids, each ten times finer
 
 
 @dataclass(frozen=True, kw_only=True)

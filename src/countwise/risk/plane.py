@@ -20,7 +20,7 @@ from countwise.noise.laws import ball
 
 PRECISION = 400  # bits; far more than the answer has, so that borders are told apart
 NARROW = arb(2) ** -150  # points closer than this are one point
-GOAL = arb(2) ** -64
+GOAL = arb(2) ** -64  # below the precision of a double
 NONE = arb(0)  # the height or shift of a piece that has none
 Integrand = Callable[[acb, bool], acb]
 

@@ -26,7 +26,7 @@ from countwise.tables.workload import Margin, Workload
 
 ROUNDING = 1 / 12  # variance of rounding to whole numbers
 FEWEST = 2  # releases tell how far the next may be from their mean
-SECONDS = 8.0
+SECONDS = 8.0  # that a simulation may take
 MANY = 50_000  # cells
 
 

@@ -13,7 +13,7 @@ from math import inf
 from flint import arb, fmpq
 
 Exponents = tuple[int, int, int, int]  # i, k, j, l
-ONE: Exponents = (0, 0, 0, 0)
+ONE: Exponents = (0, 0, 0, 0)  # the powers of a constant
 Interval = tuple[float, float]
 
 

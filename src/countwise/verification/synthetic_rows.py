@@ -14,7 +14,7 @@ from countwise.release.document import Release
 from countwise.verification.schema import Schema, SchemaColumn
 
 PLACES = 2  # of numbers that are not whole
-LARGEST = 50_000_000
+LARGEST = 50_000_000  # rows, which are held in memory
 
 
 def synthetic_rows(
