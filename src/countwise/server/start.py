@@ -137,6 +137,8 @@ def run_web(config: Config) -> None:
     check_ready(config)
     check_evidence(config)
     given = os.environ.get(SOCKET)
+    if given:
+        sandbox.die_with_parent()
     listening = socket.socket(fileno=int(given)) if given else listen(config)
     shut, calculator = False, Calculator(_public(config) if config.isolation else ())
     calculator.start()
