@@ -3,8 +3,11 @@
 import asyncio
 import json
 import secrets
+import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlparse
@@ -21,8 +24,16 @@ from countwise.server import accounts, passwords
 from countwise.server.accounts import ALLOWED, Actor
 from countwise.server.app import create_app
 from countwise.server.config import load_config
-from countwise.server.identity_provider import read_roles
-from countwise.server.refusals import Conflict, Forbidden, NotSignedIn, PasswordFirst, Proposed
+from countwise.server.identity_provider import MOST_ASKING, new_errand, read_roles
+from countwise.server.refusals import (
+    Conflict,
+    Forbidden,
+    NotSignedIn,
+    PasswordFirst,
+    Proposed,
+    TooMany,
+)
+from countwise.server.sign_in_limits import BY_ADDRESS
 from countwise.server.start import forwarding
 from countwise.server.tables import audit, users
 from offices import (
@@ -303,6 +314,27 @@ def test_large_budgets_need_two_stewards(office):
     with office.ledger.reading() as book:
         assert list(book.all())[-1].note == "by steward, approved by stella"
     assert steward.set_cap(STEWARD, "dataset", "workers", "1").cap == "1"  # lowering needs nobody
+    with pytest.raises(Proposed):
+        steward.set_cap(STEWARD, "dataset", "workers", "20.1")  # undoing that is a raise
+
+
+def test_small_raises_add_up_until_two_stewards_agree(office):
+    """Twenty grants of 5 are a hundred; the threshold is for all since the last agreed cap."""
+    steward, stella = office.stewardship, actor("stella", "steward")
+    for more in ("2", "3"):
+        steward.grant(STEWARD, "dataset", "workers", more)
+    for one in (STEWARD, stella):
+        with pytest.raises(Proposed, match="above what two stewards agreed on"):
+            steward.grant(one, "dataset", "workers", "0.1")
+    steward.set_cap(STEWARD, "dataset", "workers", "12")
+    steward.grant(STEWARD, "dataset", "workers", "3")  # no more than before
+    steward.decide(stella, steward.proposals(STEWARD)[0].id, approve=True)
+    assert steward.grant(STEWARD, "dataset", "workers", "5").cap == "20.1"
+    with pytest.raises(Proposed):
+        steward.grant(STEWARD, "dataset", "workers", "0.1")
+    steward.grant(STEWARD, "project", "trees", "5")  # of which nobody set a cap before
+    with pytest.raises(Proposed):
+        steward.grant(STEWARD, "project", "trees", "5")
 
 
 def test_a_proposal_is_made_and_approved_on_the_pages(office):
@@ -328,6 +360,7 @@ class Issuer:
 
     def __init__(self):
         self.key, self.codes, self.person, self.spoil = ECKey.generate_key("P-256"), {}, {}, {}
+        self.calls = 0
         issuer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -365,6 +398,7 @@ class Issuer:
                     self.end_headers()
 
             def do_POST(self):
+                issuer.calls += 1
                 size = int(self.headers["Content-Length"])
                 sent = {k: v[0] for k, v in parse_qs(self.rfile.read(size).decode()).items()}
                 asked = issuer.codes.pop(sent.get("code", ""), None)
@@ -404,14 +438,26 @@ def issuer():
     made.stop()
 
 
+def provided(office, at, **settings):
+    """The same office with an identity provider."""
+    config = replace(
+        office.config, oidc_issuer=at, oidc_client="countwise",
+        oidc_roles="stats = analyst, data-office = steward, audit = auditor",
+        oidc_redirect="http://countwise.test/sign-in/office/back", **settings,
+    )  # fmt: skip
+    return type(office)(config, office.computer)
+
+
+def way_back(browser, again=False):
+    """The address that the provider sends a browser back to."""
+    to = browser.get("/sign-in/office", params={"again": again}).headers["location"]
+    back = urlparse(client("").get(to).headers["location"])
+    return f"{back.path}?{back.query}"
+
+
 def test_signing_in_at_an_identity_provider(office, issuer):
     """First sign-in makes a user; groups give the role, anew each time; nothing else comes in."""
-    config = replace(
-        office.config, oidc_issuer=issuer.address, oidc_client="countwise",
-        oidc_roles="stats = analyst, data-office = steward, audit = auditor",
-        oidc_redirect="http://countwise.test/sign-in/office/back",
-    )  # fmt: skip
-    office = type(office)(config, office.computer)
+    office = provided(office, issuer.address, sign_ins_per_minute=100)
     person = {"sub": "77", "preferred_username": "Ann", "groups": ["stats", "staff"]}
     issuer.person = person
     with serving(office) as address:
@@ -419,9 +465,7 @@ def test_signing_in_at_an_identity_provider(office, issuer):
         def come_in(*, state=""):
             with client(address) as browser:
                 assert "/sign-in/office" in browser.get("/sign-in").text
-                to = browser.get("/sign-in/office").headers["location"]
-                back = client("").get(to).headers["location"]
-                path = urlparse(back).path + "?" + urlparse(back).query
+                path = way_back(browser)
                 if state:
                     path = path.replace("state=", f"state={state}")
                 page = browser.get(path)
@@ -443,6 +487,9 @@ def test_signing_in_at_an_identity_provider(office, issuer):
         assert "none of your groups" in page.text
         assert got.status_code == 401
         issuer.person = person
+        assert "this account is closed" in come_in()[0].text.lower()
+        office.stewardship.set_disabled(STEWARD, "ann-2", False)
+        assert come_in()[1].status_code == 200
         for spoil in ({"aud": "another"}, {"nonce": "x"}, {"iss": "https://evil.example"},
                       {"exp": int(time.time()) - 900}, {"sub": None}):  # fmt: skip
             issuer.spoil = spoil
@@ -463,6 +510,136 @@ def test_signing_in_at_an_identity_provider(office, issuer):
         row = connection.execute(sa.select(users).where(users.c.name == "ann-2")).one()
     assert row.password == ""
     assert events(office, "changed role")
+    office.engine.dispose()
+
+
+def test_whoever_loses_a_role_at_the_provider_loses_what_it_gave(office, issuer):
+    """Fewer rights end keys and sessions; no role at all closes the account."""
+    office = provided(office, issuer.address, sign_ins_per_minute=100)
+    with serving(office) as address, client(address) as first, client(address) as later:
+
+        def has_access():
+            with client(address, key) as program:
+                asked = [first.get("/api/v1/session"), program.get("/api/v1/session")]
+            return [each.status_code == 200 for each in asked]
+
+        def come(browser, *groups):
+            issuer.person = {"sub": "77", "preferred_username": "zoe", "groups": groups}
+            return browser.get(way_back(browser))
+
+        for before, after, left in (
+            ("stats", "data-office", [True, True]),
+            ("data-office", "data-office", [True, True]),
+            ("data-office", "stats", [False, False]),
+            ("data-office", "audit", [False, False]),
+            ("data-office", "staff", [False, False]),
+        ):
+            come(first, before)
+            key = new_key(office, "zoe", "read")
+            assert has_access() == [True, True]
+            come(later, after)
+            assert has_access() == left, (before, after)
+        assert office.stewardship.user(STEWARD, "zoe").disabled
+        come(later, "staff")
+        assert len(events(office, "closed user")) == 1
+    office.engine.dispose()
+
+
+def test_a_provider_that_never_answers_stops_no_page(office):
+    """It accepts and says nothing: one thread waits for it, whoever else asks is refused."""
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        at = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        office = provided(office, at, sign_ins_per_minute=100)
+        with serving(office) as address, ThreadPoolExecutor(45) as crowd:
+
+            def go(_):
+                with client(address) as browser:
+                    return browser.get("/sign-in/office").status_code
+
+            going = [crowd.submit(go, i) for i in range(45)]
+            with client(address) as browser:
+                assert browser.get("/sign-in").status_code == 200
+            assert {each.result() for each in going} <= {401, 429}
+        silent.setblocking(False)
+        asked = 0
+        with suppress(BlockingIOError):
+            while True:
+                silent.accept()[0].close()
+                asked += 1
+        assert 1 <= asked <= 3  # not once for each, nor again at once
+    office.engine.dispose()
+
+
+def test_few_wait_for_the_provider_at_once(office, issuer):
+    """Threads that ask it are counted, and given back whatever comes of it."""
+    provider = provided(office, issuer.address).service.provider
+    errand = new_errand()
+    for _ in range(3 * MOST_ASKING):
+        with pytest.raises(NotSignedIn):
+            provider.claims(errand, {"state": errand.state, "code": "x"})
+    calls = issuer.calls
+    with ExitStack() as busy:
+        for _ in range(MOST_ASKING):
+            busy.enter_context(provider._asking())
+        with pytest.raises(TooMany):
+            provider.claims(errand, {"state": errand.state, "code": "x"})
+        with pytest.raises(TooMany):
+            provider.begin(errand)
+    assert issuer.calls == calls
+    assert provider.begin(errand)
+
+
+def test_self_made_returns_from_the_provider_are_limited(office, issuer):
+    """Past the limit of an address nothing is asked of the provider and nothing is noted."""
+    office = provided(office, issuer.address, sign_ins_per_minute=2)
+    most = 2 * BY_ADDRESS
+    with serving(office) as address:
+        in_one_minute()
+        with client(address, cookies={"countwise_errand": "x.y.z.0"}) as browser:
+            got = [
+                browser.get("/sign-in/office/back?state=x&code=1").status_code
+                for _ in range(2 * most)
+            ]
+        assert got == [401] * most + [429] * most
+        assert issuer.calls == most
+        assert len(events(office, "sign-in failed")) == most
+        assert len(events(office, "sign-in held up")) == 1
+        with client(address) as browser:
+            went = [browser.get("/sign-in/office").status_code for _ in range(most + 1)]
+        assert went == [303] * most + [429]
+    office.engine.dispose()
+
+
+def test_what_a_steward_does_in_person_needs_a_fresh_proof_at_the_provider(office, issuer):
+    """A session there that goes on says nothing; asked anew, it must say when it asked."""
+    office = provided(office, issuer.address, sign_ins_per_minute=100)
+    issuer.person = {"sub": "7", "preferred_username": "zoe", "groups": ["data-office"]}
+    user = {"name": "new", "role": "analyst", "password": OTHER}
+    with serving(office) as address:
+
+        def come_in(again, **claims):
+            issuer.spoil = claims
+            with client(address) as browser:
+                page = browser.get(way_back(browser, again))
+                got = browser.get("/api/v1/session")
+                if got.status_code != 200:
+                    return page.status_code
+                browser.headers["X-CSRF-Token"] = got.json()["csrf"]
+                return browser.post("/api/v1/steward/users", json=user).status_code
+
+        now, old = int(time.time()), int(time.time() - 60 * office.config.fresh_minutes - 100)
+        assert come_in(False) == 403
+        assert come_in(False, auth_time=old) == 403
+        for wrong in (None, True, "now", -1, float("nan"), old):
+            assert come_in(True, auth_time=wrong) == 401, wrong
+        with client(address) as browser:
+            to = browser.get("/sign-in/office?again=true").headers["location"]
+            assert parse_qs(urlparse(to).query)["max_age"] == ["1800"]
+            to = browser.get("/sign-in/office").headers["location"]
+            assert "max_age" not in parse_qs(urlparse(to).query)
+        assert come_in(True, auth_time=now) == 201
+        user["name"] = "newer"
+        assert come_in(False, auth_time=now + 1000) == 201  # its clock is ahead
     office.engine.dispose()
 
 

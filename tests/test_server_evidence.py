@@ -19,6 +19,7 @@ from countwise.server import start
 from countwise.server.database_versions import settings, upgrade
 from countwise.server.events import check_events, note
 from countwise.server.heads import heads_of, note_head
+from countwise.server.jobs import release_due
 from countwise.server.refusals import Conflict, Inconsistent, NotThere
 from countwise.server.retention import delete_old
 from countwise.server.scribe import Scribe
@@ -105,6 +106,19 @@ def test_changed_noisy_counts_are_not_shown_nor_signed(office):
         assert caller.get(f"/api/v1/jobs/{job.id}/answer").status_code == 500
     set_answer(office, noisy=noisy)
     assert office.service.receipt(ANN, job.id)["answer"]["noisy"] == json.loads(noisy)
+
+
+@pytest.mark.parametrize("without", [("salt",), ("salt", "released_hash"), ("released_hash",)])
+def test_the_row_does_not_say_whether_it_is_checked(office, without):
+    """Noisy counts without their salt are not taken for those of a release that had none."""
+    job = answered(office)
+    set_answer(office, noisy=json.dumps([2, 48, 0]), **dict.fromkeys(without))
+    other = answered(office, "two", partitions=60)
+    for look in (office.service.answer, office.service.receipt):
+        with pytest.raises(Inconsistent, match="does not agree with the ledger"):
+            look(ANN, job.id)
+    assert office.service.sign_due(0) == 1
+    assert check_receipt(office.service.receipt(ANN, other.id))
 
 
 def test_a_receipt_is_signed_once_and_kept(office):
@@ -340,8 +354,11 @@ def test_a_database_of_the_version_before_is_brought_up_to_date(database, tmp_pa
         Book(connection).set_cap("user", "zoe", 5)
     engine.dispose()
     office = open_office(example_config(tmp_path, database), computer)
-    job = answered(office)
-    set_answer(office, salt=None, released_hash=None)
+    job = office.service.submit(ANN, ask(), "held")
+    with office.ledger.writing() as book:
+        book.advance(book.connection.scalar(sa.select(answers.c.id)), "computed")
+    set_answer(office, state="computed", slot=time.time() - 1, noisy="[2, 48, 0]")
+    assert release_due(office.ledger, time.time()) == 1
     receipt = office.service.receipt(ANN, job.id)
     assert receipt["ledger"]["released"] is None
     assert check_receipt(receipt)

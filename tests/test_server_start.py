@@ -23,6 +23,7 @@ from countwise.ledger.chain import check
 from countwise.ledger.ledger import Book, Ledger, metadata
 from countwise.ledger.storage import open_engine
 from countwise.server import start
+from countwise.server.backup import back_up
 from countwise.server.config import load_config
 from countwise.server.database_versions import is_current, upgrade
 from needs import shut_in
@@ -374,3 +375,21 @@ def test_postgresql_is_backed_up(postgres_folder, tmp_path):
     run("backup", "--state", tmp_path / "s", "--database", url, "--out", tmp_path / "b")
     assert (tmp_path / "b" / "countwise.dump").stat().st_size > 1000
     assert PASSWORD not in (tmp_path / "b" / "countwise.dump").read_bytes().decode("latin-1")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["steward:s%40cret-1@db.test:6432/office", "steward@db.test:6432/office?password=s%40cret-1"],
+)
+def test_the_password_of_the_database_is_on_no_command_line(address, tmp_path, monkeypatch):
+    """Whoever is on the machine sees the words of a command; the environment its user alone."""
+    program = tmp_path / "pg_dump"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$PGPASSWORD" "$@" > {tmp_path}/seen\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    config = example_config(tmp_path, f"postgresql+psycopg://{address}")
+    assert back_up(config, tmp_path).file == "countwise.dump"
+    password, *words = (tmp_path / "seen").read_text().splitlines()
+    assert password == "s@cret-1"
+    assert words[-1] == "--dbname=postgresql://steward@db.test:6432/office"
+    assert "cret-1" not in " ".join(words)

@@ -71,7 +71,8 @@ class Actor:
             raise Forbidden("this is done by a person who signed in, not with a key.")
         if time.time() - self.since > 60 * minutes:
             raise Forbidden(
-                f"this needs a sign-in of the last {minutes:g} minutes. Sign out, and in again."
+                f"this needs a sign-in of the last {minutes:g} minutes. Sign out, and in again; at "
+                "the identity provider, with its question who you are."
             )
 
 
@@ -132,19 +133,26 @@ def sign_in(
     return begin_session(engine, config, row, device=device if known else "")
 
 
-def begin_session(engine: sa.Engine, config: Config, row: Any, *, device: str = "") -> SignedIn:
-    """A session of a user who showed who they are; a browser that is new gets to be known."""
+def begin_session(
+    engine: sa.Engine, config: Config, row: Any, *, device: str = "", since: float | None = None
+) -> SignedIn:
+    """A session of a user who showed who they are, now or before; a new browser gets known."""
     token, csrf, now = secrets.token_urlsafe(32), secrets.token_urlsafe(32), time.time()
-    expires = now + 3600 * config.session_hours
+    expires, since = now + 3600 * config.session_hours, now if since is None else since
     with writing(engine) as connection:
         connection.execute(sa.delete(sessions).where(sessions.c.expires < now))
         connection.execute(
             sa.insert(sessions).values(
-                token=digest(token), user=row.name, csrf=csrf, seen=now, expires=expires, since=now
+                token=digest(token),
+                user=row.name,
+                csrf=csrf,
+                seen=now,
+                expires=expires,
+                since=since,
             )
         )
         device = device or remember(connection, row.name)
-    made = _in_session(row, csrf, now)
+    made = _in_session(row, csrf, since)
     return SignedIn(token=token, csrf=csrf, actor=made, expires=expires, device=device)
 
 

@@ -1,5 +1,6 @@
 """A copy of the database, made while the server runs."""
 
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -59,12 +60,28 @@ def _dump(url: sa.URL, folder: Path) -> str:
     program = shutil.which("pg_dump")
     if program is None:
         raise ConfigError("pg_dump is not installed. To fix, install PostgreSQL's client programs.")
-    plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
+    public, password = _without_password(url)
     done = subprocess.run(
-        [program, "--format=custom", f"--file={folder / 'countwise.dump'}", f"--dbname={plain}"],
+        [program, "--format=custom", f"--file={folder / 'countwise.dump'}", f"--dbname={public}"],
         check=False,
         capture_output=True,
+        env=os.environ | ({"PGPASSWORD": password} if password else {}),
     )
     if done.returncode != 0:
         raise StorageError("pg_dump could not copy the database.")
     return "countwise.dump"
+
+
+def _without_password(url: sa.URL) -> tuple[str, str]:
+    """The address for a command line, which everybody on a machine sees, and the password."""
+    asked = url.query.get("password", "")
+    password = str(url.password or (asked if isinstance(asked, str) else asked[-1]))
+    public = sa.URL.create(
+        "postgresql",
+        username=url.username,
+        host=url.host,
+        port=url.port,
+        database=url.database,
+        query=url.difference_update_query(["password"]).query,
+    )
+    return public.render_as_string(hide_password=False), password

@@ -2,15 +2,16 @@
 
 The provider says who somebody is and, in a claim, which groups they are in; settings say which
 groups have which role here. A user comes into being at the first sign-in, with nothing to spend,
-and gets the role anew at each. The code is bound to the browser by a state, a nonce and a verifier
-in a cookie. (OpenID Connect Core 1.0; RFC 7636.)
+and gets the role anew at each; whoever has no role any more loses the account. The code is bound to
+the browser by a state, a nonce and a verifier in a cookie. (OpenID Connect Core 1.0; RFC 7636.)
 """
 
 import re
 import secrets
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlparse
@@ -21,36 +22,44 @@ import sqlalchemy as sa
 from countwise.errors import ConfigError
 from countwise.ledger.storage import reading, writing
 from countwise.server import accounts
-from countwise.server.accounts import NAME, ROLES, Role, SignedIn
+from countwise.server.accounts import ALLOWED, NAME, ROLES, Role, SignedIn
 from countwise.server.config import Config
+from countwise.server.discovery import PATIENCE_SECONDS, Discovery
 from countwise.server.events import note
 from countwise.server.passwords import NONE
-from countwise.server.refusals import NotSignedIn
+from countwise.server.refusals import NotSignedIn, TooMany
 from countwise.server.tables import users
 
 ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
-KEPT_SECONDS, LEEWAY_SECONDS, PATIENCE_SECONDS = 3600.0, 60, 10.0
-"""For its facts, for its clock, and for its answer."""
+LEEWAY_SECONDS = 60  # for its clock
+MOST_ASKING = 8
+"""How many threads may wait for it at once, of the forty that answer all pages."""
 REFUSED = "the identity provider did not confirm who you are. Try again, or ask a steward."
+STALE = "the identity provider did not ask anew who you are, or does not say when it last did."
 NO_ROLE = "the identity provider knows you, and none of your groups has a role here."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Errand:
-    """What a browser takes along to the provider and brings back."""
+    """What a browser takes along to the provider and brings back.
+
+    With `max_age`, the provider is to ask who somebody is if it last did more seconds ago.
+    """
 
     state: str
     nonce: str
     verifier: str
+    max_age: int = 0
 
     def to_text(self) -> str:
         """As it stands in a cookie."""
-        return f"{self.state}.{self.nonce}.{self.verifier}"
+        return f"{self.state}.{self.nonce}.{self.verifier}.{self.max_age}"
 
 
-def new_errand() -> Errand:
+def new_errand(max_age: int = 0) -> Errand:
     """Three random texts."""
     return Errand(
+        max_age=max_age,
         state=secrets.token_urlsafe(24),
         nonce=secrets.token_urlsafe(24),
         verifier=secrets.token_urlsafe(48),
@@ -60,9 +69,9 @@ def new_errand() -> Errand:
 def read_errand(text: str) -> Errand:
     """What `to_text` wrote."""
     parts = text.split(".")
-    if len(parts) != 3 or not all(parts):
+    if len(parts) != 4 or not all(parts) or not re.fullmatch("[0-9]{1,9}", parts[3]):
         raise NotSignedIn(REFUSED)
-    return Errand(state=parts[0], nonce=parts[1], verifier=parts[2])
+    return Errand(state=parts[0], nonce=parts[1], verifier=parts[2], max_age=int(parts[3]))
 
 
 def read_roles(text: str) -> dict[str, Role]:
@@ -86,37 +95,46 @@ class IdentityProvider:
         address = urlparse(config.oidc_issuer)
         if address.scheme != "https" and address.hostname not in ("127.0.0.1", "localhost"):
             raise ConfigError("oidc_issuer must be an https address.")
-        self._facts: dict[str, Any] = {}
-        self._read_at, self._reading = 0.0, threading.Lock()
+        self._discovery = Discovery(config.oidc_issuer)
+        self._places = threading.BoundedSemaphore(MOST_ASKING)
 
     def begin(self, errand: Errand) -> str:
         """The address at the provider to send a browser to."""
-        with self._client() as client:
+        more = {"max_age": errand.max_age} if errand.max_age else {}
+        with self._asking(), self._client() as client:
             address, _ = client.create_authorization_url(
-                self._fact("authorization_endpoint"),
+                self._discovery.fact("authorization_endpoint"),
                 state=errand.state,
                 nonce=errand.nonce,
                 code_verifier=errand.verifier,
+                **more,
             )
         return str(address)
 
     def claims(self, errand: Errand, returned: Mapping[str, str]) -> dict[str, Any]:
         """What the provider says of whoever came back; refused unless it is all in order."""
+        if not secrets.compare_digest(returned.get("state", "").encode(), errand.state.encode()):
+            raise NotSignedIn(REFUSED)
+        with self._asking():
+            found = self._read(errand, returned.get("code", ""))
+        if errand.max_age and signed_in_at(found) < time.time() - errand.max_age - LEEWAY_SECONDS:
+            raise NotSignedIn(STALE)
+        return found
+
+    def _read(self, errand: Errand, code: str) -> dict[str, Any]:
+        """The claims of the token that a code is good for, checked."""
         from authlib.common.errors import AuthlibBaseError
         from joserfc import jwt
         from joserfc.errors import JoseError
         from joserfc.jwk import KeySet
 
-        if not secrets.compare_digest(returned.get("state", "").encode(), errand.state.encode()):
-            raise NotSignedIn(REFUSED)
         try:
             with self._client() as client:
                 token = client.fetch_token(
-                    self._fact("token_endpoint"),
-                    code=returned.get("code", ""),
-                    code_verifier=errand.verifier,
+                    self._discovery.fact("token_endpoint"), code=code, code_verifier=errand.verifier
                 )
-            keys = httpx.get(self._fact("jwks_uri"), timeout=PATIENCE_SECONDS).json()
+            where = self._discovery.fact("jwks_uri")
+            keys = httpx.get(where, timeout=PATIENCE_SECONDS).json()
             read = jwt.decode(token["id_token"], KeySet.import_key_set(keys), algorithms=ALGORITHMS)
             jwt.JWTClaimsRegistry(
                 leeway=LEEWAY_SECONDS,
@@ -153,29 +171,37 @@ class IdentityProvider:
             timeout=PATIENCE_SECONDS,
         )
 
-    def _fact(self, name: str) -> str:
-        """An entry of the discovery document, which is read anew every hour."""
-        with self._reading:
-            if not self._facts or time.monotonic() > self._read_at + KEPT_SECONDS:
-                where = self.config.oidc_issuer.rstrip("/") + "/.well-known/openid-configuration"
-                try:
-                    found = httpx.get(where, timeout=PATIENCE_SECONDS).json()
-                    right = found["issuer"] == self.config.oidc_issuer
-                except (httpx.HTTPError, ValueError, KeyError, TypeError):
-                    right = False
-                if not right:
-                    raise NotSignedIn("the identity provider does not answer. Try again later.")
-                self._facts, self._read_at = found, time.monotonic()
-            return str(self._facts[name])
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """A place among the few that may wait for the provider; refused at once without one."""
+        if not self._places.acquire(blocking=False):
+            raise TooMany("many people sign in just now. Try again in a moment.")
+        try:
+            yield
+        finally:
+            self._places.release()
+
+
+def signed_in_at(claims: Mapping[str, Any]) -> float:
+    """When the provider last asked who somebody is; never, if it does not say."""
+    said, now = claims.get("auth_time"), time.time()
+    if isinstance(said, bool) or not isinstance(said, int | float) or not said > 0:
+        return 0.0
+    return float(said) if said < now else now
 
 
 def sign_in_with(
     engine: sa.Engine, config: Config, provider: IdentityProvider, claims: Mapping[str, Any]
 ) -> SignedIn:
     """A session of whom the provider named; a user of that subject, made where there is none."""
-    role, subject = provider.role_of(claims), f"{claims['iss']} {claims['sub']}"[:300]
+    subject = f"{claims['iss']} {claims['sub']}"[:300]
+    mine = users.c.subject == subject
+    try:
+        role = provider.role_of(claims)
+    except NotSignedIn:
+        _close(engine, mine)
+        raise
     with writing(engine) as connection:
-        mine = users.c.subject == subject
         row = connection.execute(sa.select(users).where(mine)).first()
         if row is None:
             name = _name(connection, claims)
@@ -193,6 +219,8 @@ def sign_in_with(
             note(connection, name, "added user", name, role=role, by="identity provider")
         elif row.role != role:
             connection.execute(sa.update(users).where(mine).values(role=role))
+            if ALLOWED[row.role] - ALLOWED[role]:
+                accounts.end_access(connection, row.name)
             note(connection, row.name, "changed role", row.name, role=role, was=row.role)
     with reading(engine) as connection:
         row = connection.execute(sa.select(users).where(mine)).one()
@@ -200,7 +228,17 @@ def sign_in_with(
         note(engine, row.name, "sign-in failed", why="closed")
         raise NotSignedIn("this account is closed.")
     note(engine, row.name, "signed in", by="identity provider")
-    return accounts.begin_session(engine, config, row)
+    return accounts.begin_session(engine, config, row, since=signed_in_at(claims))
+
+
+def _close(engine: sa.Engine, mine: sa.ColumnElement[bool]) -> None:
+    """End all access of a user in whose groups nobody has a role any more."""
+    with writing(engine) as connection:
+        row = connection.execute(sa.select(users).where(mine)).first()
+        if row is not None and not row.disabled:
+            connection.execute(sa.update(users).where(mine).values(disabled=True))
+            accounts.end_access(connection, row.name)
+            note(connection, row.name, "closed user", row.name, by="identity provider")
 
 
 def _name(connection: sa.Connection, claims: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from countwise.ledger.ledger import Book, Ledger
+from countwise.ledger.ledger import Book, Entry, Ledger
 from countwise.ledger.ledger import Scope as Account
 from countwise.ledger.prices import Loss, micro
 from countwise.server.failpoints import failpoint
@@ -42,6 +42,7 @@ from countwise.verification.receipt import commitment
 
 QUEUED, RUNNING, COMPUTED = "queued", "running", "computed"
 NO_ANSWER = "no answer came of it"
+TIED = "noisy counts "  # how the note of a release begins that has their hash
 FORGOTTEN = 86_400.0  # seconds after which a worker not seen is no longer listed
 RELEASED, BURNT, RETURNED, BROKEN = "released", "burnt", "returned", "broken"
 
@@ -200,7 +201,21 @@ def publish(ledger: Ledger, work: Assignment, noisy: list[float]) -> bool:
 
 def noted(answer: str, salt: str, noisy: list[float]) -> str:
     """The note of a release: what ties its noisy counts to the chain."""
-    return f"noisy counts {commitment(answer, salt, noisy)}"
+    return f"{TIED}{commitment(answer, salt, noisy)}"
+
+
+def agrees(entry: Entry | None, row: Any) -> bool:
+    """Whether what is stored of a release is what its entry in the ledger says.
+
+    Whether it has a hash of the noisy counts is for the entry to say, not for what it checks:
+    releases of versions before have none, and no salt.
+    """
+    if entry is None or not entry.note.startswith(TIED):
+        return entry is not None and row.salt is None
+    if row.salt is None or row.noisy is None:
+        return False
+    expected = noted(row.answer, row.salt, json.loads(row.noisy))
+    return entry.note == expected and entry.hash == row.released_hash
 
 
 def give_up(ledger: Ledger, work: Assignment) -> None:

@@ -1,11 +1,15 @@
-"""Four eyes: budgets above a threshold are proposed by one steward and approved by another."""
+"""Four eyes: budgets above a threshold are proposed by one steward and approved by another.
+
+The threshold is for all raises together that were made by one steward since the last cap that two
+agreed on, or that was set on the machine itself: it is compared with the lowest cap since then.
+"""
 
 import time
 from uuid import uuid4
 
 import sqlalchemy as sa
 
-from countwise.ledger.ledger import Balance, Book, Scope
+from countwise.ledger.ledger import Balance, Book, Scope, entries
 from countwise.ledger.prices import in_epsilon
 from countwise.server.events import note
 from countwise.server.refusals import Conflict, Forbidden, NotThere
@@ -13,6 +17,18 @@ from countwise.server.responses import ProposalView
 from countwise.server.tables import proposals
 
 WAITING, APPROVED, TURNED_DOWN = "waiting", "approved", "refused"
+
+
+def agreed_cap(book: Book, scope: Scope, name: str) -> int:
+    """The lowest cap of an account since one that no steward set alone; 0 without such a one."""
+    caps = sa.select(entries.c.micro, entries.c.note).where(
+        entries.c[scope] == name, entries.c.kind == "cap"
+    )
+    lowest = 0
+    for row in book.connection.execute(caps.order_by(entries.c.seq)):
+        alone = row.note.startswith("by ") and ", approved by " not in row.note
+        lowest = min(lowest, row.micro) if alone else row.micro
+    return lowest
 
 
 def propose(book: Book, by: str, scope: Scope, name: str, cap: int) -> str:

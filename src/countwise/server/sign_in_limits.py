@@ -46,11 +46,17 @@ def limit_rate(engine: sa.Engine, key: str, per_minute: int) -> None:
 
 def enter(engine: sa.Engine, name: str, address: str, *, per_minute: int, known: bool) -> None:
     """Count an attempt to sign in, before it is looked at; refused where there were too many."""
+    _enter(engine, _keys(name, address, known=known), address, per_minute)
+
+
+def enter_elsewhere(engine: sa.Engine, address: str, *, per_minute: int) -> None:
+    """The same of an attempt by way of another service, which says no name."""
+    _enter(engine, [_by_address(address)], address, per_minute)
+
+
+def _enter(engine: sa.Engine, keys: list[tuple[str, int]], address: str, per_minute: int) -> None:
     with writing(engine) as connection:
-        overs = [
-            count(connection, key, factor * per_minute)
-            for key, factor in _keys(name, address, known=known)
-        ]
+        overs = [count(connection, key, factor * per_minute) for key, factor in keys]
         if 1 in overs:  # the first beyond; those after it are the same news
             note(connection, "", "sign-in held up", address=address[:100])
     if any(overs):
@@ -59,9 +65,17 @@ def enter(engine: sa.Engine, name: str, address: str, *, per_minute: int, known:
 
 def forgive(engine: sa.Engine, name: str, address: str, *, known: bool) -> None:
     """A sign-in that was right is no failure."""
-    keys = [key for key, _ in _keys(name, address, known=known)]
+    _forgive(engine, _keys(name, address, known=known))
+
+
+def forgive_elsewhere(engine: sa.Engine, address: str) -> None:
+    """Nor is one by way of another service."""
+    _forgive(engine, [_by_address(address)])
+
+
+def _forgive(engine: sa.Engine, keys: list[tuple[str, int]]) -> None:
     with writing(engine) as connection:
-        mine = rates.c.key.in_(keys) & (rates.c.hits > 0)
+        mine = rates.c.key.in_([key for key, _ in keys]) & (rates.c.hits > 0)
         connection.execute(sa.update(rates).where(mine).values(hits=rates.c.hits - 1))
 
 
@@ -70,7 +84,11 @@ def _keys(name: str, address: str, *, known: bool) -> list[tuple[str, int]]:
     both = [(f"sign-in:{whose}:{address}"[:200], 1)]
     if known:
         return both
-    return [*both, (f"address:{address}"[:200], BY_ADDRESS), (f"name:{whose}", BY_NAME)]
+    return [*both, _by_address(address), (f"name:{whose}", BY_NAME)]
+
+
+def _by_address(address: str) -> tuple[str, int]:
+    return f"address:{address}"[:200], BY_ADDRESS
 
 
 def is_known(connection: sa.Connection, name: str, device: str) -> bool:

@@ -14,7 +14,7 @@ from countwise.server.accounts import NAME, Actor
 from countwise.server.config import Config
 from countwise.server.events import note
 from countwise.server.histories import MOST_ROWS, Histories
-from countwise.server.proposals import decide, propose, waiting_proposals
+from countwise.server.proposals import agreed_cap, decide, propose, waiting_proposals
 from countwise.server.refusals import Conflict, NotThere, Proposed
 from countwise.server.responses import (
     JobView,
@@ -200,7 +200,7 @@ class Stewardship(Histories):
                 raise NotThere("there is no such data set.")
             before = book.balance(scope, name).cap
             wanted = before + more if cap is None else cap
-            if self._needs_two(wanted - before):
+            if wanted > before and self._needs_two(wanted - agreed_cap(book, scope, name)):
                 proposal = propose(book, actor.name, scope, name, wanted)
             else:
                 entry = book.set_cap(scope, name, wanted, note=f"by {actor.name}")
@@ -208,8 +208,9 @@ class Stewardship(Histories):
             balance = balance_view(book.balance(scope, name))
         if proposal is not None:
             raise Proposed(
-                f"this raises a budget by more than ε = {self.config.two_stewards_above:g}, so it "
-                f"was written down as proposal {proposal[:8]} and waits for another steward."
+                f"this raises a budget by more than ε = {self.config.two_stewards_above:g} above "
+                f"what two stewards agreed on, so it was written down as proposal {proposal[:8]} "
+                "and waits for another steward."
             )
         return balance
 

@@ -26,8 +26,14 @@ from countwise.server.identity_provider import (
     sign_in_with,
 )
 from countwise.server.pages.shell import Posted, see, show, word
-from countwise.server.refusals import Forbidden, NotSignedIn, NotThere, status_of
+from countwise.server.refusals import Forbidden, NotSignedIn, NotThere, TooMany, status_of
 from countwise.server.service import Service
+from countwise.server.sign_in_limits import (
+    BY_ADDRESS,
+    enter_elsewhere,
+    forgive_elsewhere,
+    limit_rate,
+)
 
 router = APIRouter()
 FORM_COOKIE, ERRAND_COOKIE = "countwise_form", "countwise_errand"
@@ -97,10 +103,20 @@ def _inside(place: str) -> bool:
 
 
 @router.get("/sign-in/office")
-def go_to_provider(service: Services) -> Response:
-    """On to the office's identity provider."""
-    errand = new_errand()
-    response = RedirectResponse(_provider(service).begin(errand), status_code=303)
+def go_to_provider(request: Request, service: Services, again: bool = False) -> Response:
+    """On to the office's identity provider, which is to ask who it is if it long has not."""
+    provider, config = _provider(service), service.config
+    errand = new_errand(max(1, round(60 * config.fresh_minutes)) if again else 0)
+    try:
+        limit_rate(
+            service.engine,
+            f"to provider:{address(request)}"[:200],
+            BY_ADDRESS * config.sign_ins_per_minute,
+        )
+        target = provider.begin(errand)
+    except (NotSignedIn, TooMany) as problem:
+        return _form(service, next="/", problem=problem)
+    response = RedirectResponse(target, status_code=303)
     response.set_cookie(
         ERRAND_COOKIE,
         errand.to_text(),
@@ -121,13 +137,17 @@ def come_back(
 ) -> Response:
     """Back from the provider: a session, or a refusal and no more."""
     returned = {name: value[:4000] for name, value in request.query_params.items()}
+    provider, place = _provider(service), address(request)
     try:
-        provider = _provider(service)
+        enter_elsewhere(service.engine, place, per_minute=service.config.sign_ins_per_minute)
         claims = provider.claims(read_errand(known), returned)
         made = sign_in_with(service.engine, service.config, provider, claims)
     except NotSignedIn as problem:
-        note(service.engine, "", "sign-in failed", why="provider", address=address(request)[:100])
+        note(service.engine, "", "sign-in failed", why="provider", address=place[:100])
         return _form(service, next="/", problem=problem)
+    except TooMany as problem:
+        return _form(service, next="/", problem=problem)
+    forgive_elsewhere(service.engine, place)
     response = show("signed_in.html", None)  # a page of ours, so that its cookie comes along
     set_session(response, service.config, made)
     response.delete_cookie(ERRAND_COOKIE, path="/sign-in", httponly=True, samesite="lax")
