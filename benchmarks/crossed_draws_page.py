@@ -11,13 +11,13 @@ UNITS = {"epsilon": "ε", "rho": "ρ"}
 
 HEAD = """# Ranges of tables that cross
 
-Made by `python benchmarks/crossed_draws.py --out docs/crossed-ranges.md`; nothing on this page is
-typed in. It is of
+Made by `python benchmarks/crossed_draws.py --page …` from the figures of its runs, which take
+`--only` for one table at one loss; nothing on this page is typed in. It is of
 {provenance}.
 
-Releases are few, and the counts of one release share its noise, so that rows vary more than their
-numbers suggest. Each entry has how many of 100 ranges of 95% hold the truth, and their mean width;
-✗ is where fewer than 93 do in a row of 1,000 counts or more.
+What is not here was not run. Releases are few, and the counts of one release share its noise, so
+that rows vary more than their numbers suggest. Each entry has how many of 100 ranges of 95% hold
+the truth, and their mean width; ✗ is where fewer than 93 do in a row of 1,000 counts or more.
 
 - *no prior*: [the ranges of every release](inference.md#sums-and-tables-that-cross).
 - *learned*: [joint draws](crossed.md#joint-draws) under the prior `learned`, 400 of them.
