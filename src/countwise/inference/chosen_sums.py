@@ -18,8 +18,8 @@ from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.tables.hierarchy import ROOT
 
-MOST = 1_000
-PROBABILITY = 0.95
+MOST = 1_000  # nodes of one sum: a page names them all
+PROBABILITY = 0.95  # as of the ranges beside released counts
 Labels = tuple[str | None, ...]
 
 

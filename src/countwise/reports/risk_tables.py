@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from countwise.risk.advice import Option
 from countwise.risk.mechanisms import CountError, HistogramError
-from countwise.tables.hierarchy import Hierarchy
 
 
 def mechanisms_table(pairs: Sequence[tuple[CountError, HistogramError]]) -> pl.DataFrame:
@@ -26,25 +24,5 @@ def mechanisms_table(pairs: Sequence[tuple[CountError, HistogramError]]) -> pl.D
                 "l1_clipped": whole.l1_clipped,
             }
             for one, whole in pairs
-        ]
-    )
-
-
-def advice_table(options: Sequence[Option], hierarchy: Hierarchy) -> pl.DataFrame:
-    """One row an option, the best first: errors of each level, and of the cells together."""
-    return pl.DataFrame(
-        [
-            {
-                "adjustment": each.adjustment,
-                "mechanism": each.mechanism,
-                **{
-                    f"rmse_{level}": error
-                    for level, error in zip(hierarchy.levels, each.level_rmse, strict=True)
-                },
-                "cells_sse": each.cells_sse,
-                "cells_error": each.cells_error,
-                "all_sse": each.all_sse,
-            }
-            for each in options
         ]
     )
