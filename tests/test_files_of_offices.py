@@ -9,8 +9,11 @@ import polars as pl
 import pyreadstat
 import pytest
 import xlsxwriter
+from playwright.sync_api import sync_playwright
 
 from countwise.release.document import read_release
+from needs import chromium
+from test_pages import FAULTS, SMALLEST_LETTERS
 from test_tabulate_refusals import call
 
 pytestmark = pytest.mark.timeout(900)
@@ -188,3 +191,20 @@ def test_two_tries_are_enough(office: OfficeFile, tmp_path: Path) -> None:
     assert int(release.counts[0][0]) == sum(office.counts.values()), "nobody is counted twice"
     if office.name == "ages.csv":
         assert list(hierarchy.labels[0]) == AGES
+    look_at_pages(tmp_path / "r")
+
+
+def look_at_pages(folder: Path) -> None:
+    """Both pages in a browser, on a phone and on a desk: nothing overflows or can not be read."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        for name, width in product(("release.html", "certificate.html"), (390, 1280)):
+            page = browser.new_page(viewport={"width": width, "height": 800})
+            wrong: list[str] = []
+            page.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
+            page.goto((folder / name).as_uri())
+            if name == "release.html":
+                page.wait_for_selector(".listing[data-ready]")
+            page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+            assert page.evaluate(FAULTS, SMALLEST_LETTERS) == wrong == [], (name, width)
+        browser.close()

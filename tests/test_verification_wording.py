@@ -31,9 +31,11 @@ def test_no_probability_is_said_to_be_one():
     assert sure.r.above_half > 0.9999
     assert "above 1/2 is more than 0.9999." in " ".join(sure.sentences())
     assert "above 1/2 is less than 0.0001." in " ".join(never.sentences())
-    assert "&gt; 0.9999" in answer_page(sure)
+    assert "is more than 0.9999" in answer_page(sure)
     assert "1.0000" not in answer_page(sure)
-    assert "&lt; 0.0001" in answer_page(never)
+    assert "is less than 0.0001" in answer_page(never)
+    assert "✓" in answer_page(sure)
+    assert "✗" in answer_page(never)
     assert (probability(0.12345), in_words(0.5)) == ("0.1235", "0.5000")
 
 

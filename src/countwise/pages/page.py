@@ -6,7 +6,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from countwise.pages.imprint import Imprint
+from countwise.pages.imprint import Imprint, today
 
 POWER = re.compile(r"e\^([\d./]*\d|ε)")
 
@@ -31,5 +31,7 @@ def powers(text: str) -> Markup:
 
 
 def render(template: str, **values: object) -> str:
-    """The page as text, complete in itself; `imprint` says who publishes it."""
-    return environment().get_template(template).render(**{"imprint": Imprint()} | values)
+    """The page as text, complete in itself; without an `imprint` it has the day alone."""
+    return (
+        environment().get_template(template).render(**{"imprint": Imprint(date=today())} | values)
+    )

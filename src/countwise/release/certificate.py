@@ -85,6 +85,8 @@ def worked_line(budget: Budget, noise: Sequence[str]) -> str:
     for each, within in reversed(list(zip(budget.levels, noise, strict=True))):
         if each.law.scale:
             reach = int("".join(filter(str.isdigit, within)))
+            if not reach:
+                continue  # next to no noise, of which the page warns
             true = max(EXAMPLE, 10 ** len(str(2 * reach)))
             return (
                 f"For example, where {true:,} people are in a count of {each.level}, the noisy "

@@ -19,7 +19,7 @@ from countwise.release.document import Release
 from countwise.release.drawn_tables import drawn_tables
 from countwise.release.publication import Publication
 
-LARGEST_CHART = 80
+LARGEST_CHART = 120
 MOST_LISTED = 400_000
 """Counts that a page can have at all."""
 MOST_BYTES = 1_500_000

@@ -9,10 +9,25 @@ from markupsafe import Markup
 from countwise.noise.numbers import written
 from countwise.pages.page import render
 from countwise.verification.answer import Answer
-from countwise.verification.rules import RULES
+from countwise.verification.rules import (
+    CONTRADICTED,
+    MOSTLY_FAILS,
+    MOSTLY_HOLDS,
+    RULES,
+    SUPPORTED,
+    UNDECIDED,
+)
 from countwise.verification.share_chart import share_chart
-from countwise.verification.wording import LEVEL, probability
+from countwise.verification.wording import LEVEL
 
+MARKS = {
+    SUPPORTED: ("for", "✓"),
+    MOSTLY_HOLDS: ("for", "✓"),
+    UNDECIDED: ("open", "?"),
+    MOSTLY_FAILS: ("against", "✗"),
+    CONTRADICTED: ("against", "✗"),
+}
+"""Of each verdict its colour, and a sign for those who do not see it."""
 FAMILIES = {
     "ols": "least squares",
     "logistic": "logistic regression",
@@ -29,6 +44,8 @@ def answer_facts(given: Answer) -> dict[str, Any]:
     """What the page says, for whoever puts it on a page of their own."""
     return {
         "title": "Answer to a claim",
+        "kind": MARKS[given.verdict][0],
+        "sign": MARKS[given.verdict][1],
         "verdict": given.verdict[0].upper() + given.verdict[1:],
         "claim": given.asked.get("claim"),
         "model": given.asked.get("model"),
@@ -37,8 +54,6 @@ def answer_facts(given: Answer) -> dict[str, Any]:
         "sentences": given.sentences()[1:],
         "epsilon": written(given.epsilon),
         "partitions": given.partitions,
-        "above_half": probability(given.r.above_half),
-        "error_rate": "–" if given.error_rate is None else f"{given.error_rate:.0%}",
         "charts": charts(given),
         "level": f"{LEVEL:.0%}",
         "rows": _rows(given),
