@@ -22,13 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from accuracy_page import as_page
+from accuracy_page import as_page, lowest
 from accuracy_tables import Row, Table, known_rows
 from competitors import competitors
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.release.measure import draw_noise
 from countwise.release.plan import Plan
 from countwise.tables.measurements import Measurements
+from least_worst import equal_cells, least_worst
 from pooling import pooled
 from provenance import code
 from range_coverage import judged
@@ -102,6 +103,20 @@ def errors(table: Table, *, repetitions: int, minutes: float, whole: bool) -> di
     }
 
 
+def equal_errors(table: Table, *, repetitions: int, minutes: float) -> dict[str, Any]:
+    """Errors in tables of the same total in equal cells, and what no method has in all of them."""
+    tables, found = equal_cells(table), {}
+    each = {"repetitions": repetitions, "minutes": minutes / len(tables)}
+    for number, one in tables.items():
+        found[number] = errors(one, **each, whole=False) | {"code": [code()]}
+    best = {number: lowest(one) for number, one in found.items()}
+    law = plan(table, "auto").budget(table.hierarchy).laws[-1]
+    return {
+        "errors": {str(number): one for number, one in found.items()},
+        "bound": least_worst(tables, law, best),
+    }
+
+
 def totals(table: Table, *, minutes: float) -> dict[str, Any]:
     """Squared errors of the total by least squares, as in the default, and by NNLS."""
     true, rng = table.hierarchy.sums(table.cells)[0], np.random.default_rng()
@@ -125,6 +140,8 @@ def figures(name: str, share: float, minutes: float, parts: list[str]) -> dict[s
         whole = "planned" in parts
         found["errors"] = errors(table, repetitions=repetitions, minutes=minutes, whole=whole)
         found["errors"]["code"] = [code()]
+    if "errors" in parts and row.lone:
+        found["equal cells"] = equal_errors(table, repetitions=repetitions, minutes=minutes)
     if "totals" in parts:
         found["totals"] = totals(table, minutes=minutes)
     if "ranges" in parts:

@@ -119,6 +119,9 @@ def as_page(results: dict[str, Any]) -> str:
     ):
         if these:
             lines += [f"## {title}", "", *summary(these), ""]
+    torn = {name: row["equal cells"] for name, row in results.items() if "equal cells" in row}
+    if torn:
+        lines += ["## What no method can have", "", *bounds(torn), ""]
     if roots:
         lines += ["## Totals", "", *totals(roots), ""]
     if ranged:
@@ -165,6 +168,36 @@ def summary(these: dict[str, Any]) -> list[str]:
             f"{MARK + ' ' + ', '.join(marks) if marks else ''} |"
         )
     return lines
+
+
+BOUNDS = """One cell of 12 among 200 empty ones, and twelve cells of 1 among 189 empty ones, have
+the same total, and through the noise they are hard to tell apart: who finds the lone cell scatters
+nobody, who scatters loses it. These are the default's errors divided by those of the best other
+method, table by table, for the totals of the lone cells above in one cell and in several equal
+ones. The *bound* says what there is to be had: whatever a method does, if it treats all cells
+alike, the largest of its ratios is no less. It is what the posterior mean of someone has who knows
+the total, that the truth is one of these tables and how likely each is, and who may release
+fractions (`benchmarks/least_worst.py`); methods that know nothing have more."""
+
+
+def bounds(torn: dict[str, Any]) -> list[str]:
+    """The default on tables of the same total, and the least that the worst can be."""
+    lines = [BOUNDS, "", "| total | in cells | releases | best there | default / best | bound |"]
+    lines.append("|---" * 6 + "|")
+    for name, row in torn.items():
+        for number, one in row["errors"].items():
+            cells = [*levels(one)][-1]
+            lines.append(
+                f"| {name} | {number} | {one['releases']} | {cells.best} | {written(cells.ratio)} "
+                f"| {row['bound']:.3f} |"
+            )
+    return lines
+
+
+def lowest(errors: dict[str, Any]) -> float:
+    """Mean squared error in the cells of the best other method."""
+    cells = [*levels(errors)][-1]
+    return float(cells.roots[cells.best] ** 2)
 
 
 TOTALS = """The total of the default is that of least squares. It is one count a release, so the

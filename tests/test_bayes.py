@@ -1,9 +1,10 @@
 """Empirical Bayes: the laws it learns, what it makes of them, and what it gains."""
 
 import json
-import sys
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,13 +14,13 @@ from scipy.stats import nbinom, norm
 
 import countwise as cw
 from cases import HARD_CASES, Case, flat, tree
-from countwise.adjust.auto import MOST_CELLS, Auto
+from countwise.adjust.auto import Auto
 from countwise.adjust.bayes import EmpiricalBayes, _best
 from countwise.adjust.cellprior import CellPrior, _left_out, resolved_blocks
-from countwise.adjust.expectations import expectations, expected_counts, set_free
 from countwise.adjust.fitted_priors import PooledPrior, SharePrior
 from countwise.adjust.jamesstein import fit_evenness
-from countwise.adjust.learning import Division, of_expectation
+from countwise.adjust.learning import Division
+from countwise.adjust.learning_cost import learning_cost
 from countwise.adjust.mixture import maximise
 from countwise.adjust.mode import Mode
 from countwise.adjust.observations import Observations, RoundedNormal, observe
@@ -27,7 +28,9 @@ from countwise.adjust.shareprior import (
     SIZES,
     GammaPoisson,
     Scatter,
+    expected_counts,
     grades_of,
+    set_free,
 )
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.errors import InputError, PlanError, ReleaseError
@@ -230,8 +233,7 @@ def test_negative_binomials_about_expectations_are_sums_over_all_counts() -> Non
 
 def test_scatter_of_children_is_learned_as_if_their_sum_were_not_known() -> None:
     """Pairs divided evenly at random: given its parent x, a child varies by x²/12, and two
-    independent ones by twice that. Moved to their sum, they vary by half of the noise. Stretched
-    distances vary by twice either."""
+    independent ones by twice that. Stretched distances vary by that and the noise."""
     rng = np.random.default_rng(15)
     sizes = np.full(4000, 60)
     first = rng.integers(0, 61, 4000)
@@ -243,33 +245,9 @@ def test_scatter_of_children_is_learned_as_if_their_sum_were_not_known() -> None
     table = Measurements(hierarchy=hierarchy, laws=(law,) * 3, noisy=both)
     seen = observe([table], 2, noisy.astype(float), np.full(8000, law.variance))
     expected = expected_counts(hierarchy, 2, sizes, seen)
-    few = np.ones(8000, np.bool_)
-    free = set_free(hierarchy, 2, sizes, seen, expected, few=few)
+    free = set_free(seen, expected)
     away = float(((free.estimates - expected.counts) ** 2).mean())
-    assert away == pytest.approx(2 * (60 * 62 / 12 + law.variance / 2), rel=0.05)
-
-
-def test_the_expectation_is_the_one_that_says_most() -> None:
-    """Labels that divide every parent alike, or each group of parents, or at random anew:
-    the least error is to be expected by shares nearby, by those of the whole tree, or by that one
-    or even shares."""
-    rng = np.random.default_rng(16)
-    law = Geometric(scale=Fraction(4))
-    uneven = np.array([0.55, 0.3, 0.1, 0.05])
-    turned = np.stack([np.roll(uneven, group) for group in range(8)])[:, None]
-    anew = rng.dirichlet([1.5, 1.5], (64, 2))
-    for shape, counts, best in (
-        ((8, 30, 4), 400 * turned, {0}),
-        ((8, 30, 4), 400 * uneven, {1}),
-        ((64, 2, 2), 60 * anew, {1, 2}),
-    ):  # fmt: skip
-        hierarchy = tree(*shape)
-        cells = rng.poisson(np.broadcast_to(counts, shape)).ravel()
-        noisy = noisy_of(hierarchy, cells, law)
-        sizes, variances = hierarchy.sums(cells)[2], np.full(len(cells), law.variance)
-        seen = observe([noisy], 3, noisy.noisy[3].astype(float), variances)
-        found = [of_expectation(seen, each) for each in expectations(hierarchy, 3, sizes, seen)]
-        assert int(np.argmin([each.risk for each in found])) in best
+    assert away == pytest.approx(2 * (60 * 62 / 12 + law.variance), rel=0.05)
 
 
 def test_wide_errors_are_tabled_in_units_of_several_counts() -> None:
@@ -533,17 +511,50 @@ def test_auto_says_what_it_chose_and_why() -> None:
     assert Auto(tie_key=3).adjusted(measured(empty)).method == "bayes"
 
 
-def test_tables_too_large_to_learn_from_are_known_by_their_shape(
+def test_tables_that_take_too_much_to_learn_from_are_known_by_their_shape(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     many = measured(Case(name="", hierarchy=flat(300), cells=np.zeros(300, np.int64)))
-    assert MOST_CELLS > 300
     assert Auto(tie_key=3).adjusted(many).method == "bayes"
-    monkeypatch.setattr(sys.modules["countwise.adjust.auto"], "MOST_CELLS", 299)
-    made = Auto(tie_key=3).adjusted(many)
-    assert (made.method, "too long" in made.reason) == ("least-squares", True)
-    for one, other in zip(made.counts, LeastSquares(tie_key=3)(many), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for most, least in (("MOST_SECONDS", "seconds"), ("MOST_BYTES", "GB")):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"countwise.adjust.learning_cost.{most}", 1e-3)
+            made = Auto(tie_key=3).adjusted(many)
+        assert (made.method, least in made.reason) == ("least-squares", True)
+        for one, other in zip(made.counts, LeastSquares(tie_key=3)(many), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_what_learning_takes_grows_with_nodes_levels_and_noise() -> None:
+    """By shape and noise alone; five million flat cells are learned from, twenty are not."""
+    narrow, wide = [2.0] * 3, [800.0] * 3
+    small, large, deep = tree(20, 10), tree(20, 1000), tree(20, 10, 10)
+    base = learning_cost(small, narrow)
+    for more in (
+        learning_cost(large, narrow), learning_cost(deep, [2.0] * 4), learning_cost(small, wide)
+    ):  # fmt: skip
+        assert more.seconds > base.seconds
+        assert more.bytes > base.bytes
+    five = SimpleNamespace(sizes=(1, 5_000_000), offsets=(np.array([0, 5_000_000]),))
+    twenty = SimpleNamespace(sizes=(1, 20_000_000), offsets=(np.array([0, 20_000_000]),))
+    assert learning_cost(five, [8.0, 8.0]).bearable
+    assert not learning_cost(twenty, [8.0, 8.0]).bearable
+
+
+@pytest.mark.slow
+def test_what_learning_takes_is_not_less_than_it_takes() -> None:
+    """Bytes beyond those of least squares, by what Python allocates, of spread-out counts."""
+    hierarchy, law = tree(300, 200), Geometric(scale=Fraction(20))
+    cells = np.random.default_rng(19).pareto(0.7, hierarchy.cells) * 20
+    noisy = noisy_of(hierarchy, np.minimum(cells, 1e6).astype(np.int64), law)
+    peaks = []
+    for method in (LeastSquares(tie_key=1), Auto(tie_key=1)):
+        tracemalloc.start()
+        method([noisy])
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    cost = learning_cost(hierarchy, [law.variance] * 3)
+    assert cost.bytes / 8 < peaks[1] - peaks[0] < cost.bytes
 
 
 def test_releases_record_the_choice_and_the_pool() -> None:

@@ -6,21 +6,20 @@ from typing import ClassVar
 
 from countwise.adjust.bayes import EmpiricalBayes
 from countwise.adjust.learning import FEWEST_NODES
+from countwise.adjust.learning_cost import learning_cost
 from countwise.adjust.protocol import Adjusted, Adjustment
 from countwise.adjust.tree_least_squares import LeastSquares
 from countwise.arrays import IntArray
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
 
-MOST_CELLS = 5_000_000  # that are learned from within a minute and a few gigabytes
-
 
 @dataclass(frozen=True, kw_only=True)
 class Auto(Adjustment):
     """Empirical Bayes at the levels where it promises more than least squares.
 
-    It is least squares altogether where the table is too large to learn from, which its shape
-    tells before anything is spent, or where its noisy counts have nothing to teach.
+    It is least squares altogether where learning would take too much time or memory, which shape
+    and noise tell before anything is spent, or where the noisy counts have nothing to teach.
     """
 
     name: ClassVar[str] = "auto"
@@ -33,11 +32,12 @@ class Auto(Adjustment):
     def adjusted(self, measurements: Sequence[Measurements]) -> Adjusted:
         """The counts, the method that made them, and why it was taken."""
         hierarchy = measurements[0].hierarchy
-        if hierarchy.cells > MOST_CELLS:
+        cost = learning_cost(hierarchy, [law.variance for law in measurements[0].laws])
+        if not cost.bearable:
             return Adjusted(
                 counts=LeastSquares(tie_key=self.tie_key)(measurements),
                 method=LeastSquares.name,
-                reason=f"{hierarchy.cells:,} cells would take too long to learn from",
+                reason=f"learning from {hierarchy.cells:,} cells would take {cost}",
             )
         learned = EmpiricalBayes(tie_key=self.tie_key, pool=self.pool).adjusted(measurements)
         if any(learned.divisions):

@@ -52,7 +52,7 @@ def fit_evenness(
     degrees = used.sum() - (number > 1).sum() - LOST
     if degrees < 1:
         return None
-    fitted = seen.estimates + share_of_gap(seen, left, first)[parents] * seen.variances
+    fitted = seen.estimates + _share_of_gap(seen, left, first)[parents] * seen.variances
     square = (fitted - expected)[used] ** 2
     noise = seen.variances[used]
 
@@ -72,7 +72,7 @@ def fit_evenness(
     )
 
 
-def share_of_gap(seen: Observations, left: FloatArray, first: IntArray) -> FloatArray:
+def _share_of_gap(seen: Observations, left: FloatArray, first: IntArray) -> FloatArray:
     """For each parent what its free children lack of what is left for them, by their variance."""
     free = seen.free
     summed = np.add.reduceat(np.where(free, seen.estimates, 0.0), first)

@@ -11,7 +11,6 @@ from math import log
 import numpy as np
 
 from countwise.adjust.cellprior import Blocks, CellPrior, resolved_blocks
-from countwise.adjust.expectations import Expectation, expectations
 from countwise.adjust.fitted_priors import Fitted, PooledPrior, SharePrior, pools_of
 from countwise.adjust.jamesstein import fit_evenness
 from countwise.adjust.mixture import (
@@ -27,7 +26,9 @@ from countwise.adjust.shareprior import (
     GammaPoisson,
     Scatter,
     SpreadWeights,
+    expected_counts,
     grades_of,
+    set_free,
 )
 from countwise.adjust.tree_least_squares import own_estimate
 from countwise.arrays import BoolArray, FloatArray, IntArray
@@ -99,11 +100,9 @@ def divisions(level: LevelBelow) -> Iterator[Division]:
         )
     if int(level.seen.free.sum()) >= FEWEST_NODES:
         yield of_blocks(level)
-        expected = expectations(hierarchy, level.number, level.sizes, level.seen)
-        fits = (of_expectation(level.seen, each) for each in expected)
-        yield min(fits, key=lambda each: each.risk)
+        yield of_expectations(level)
         if level.number > 1:
-            yield of_shares(level, expected[0])
+            yield of_shares(level)
 
 
 def of_blocks(level: LevelBelow) -> Division:
@@ -143,10 +142,13 @@ def of_blocks(level: LevelBelow) -> Division:
     )
 
 
-def of_expectation(seen: Observations, expected: Expectation) -> Division:
-    """One scatter of all nodes around what is expected of them."""
-    free = expected.free
-    around = GammaPoisson(seen=seen, grades=grades_of(expected.counts), top=_highest(free))
+def of_expectations(level: LevelBelow) -> Division:
+    """Expected counts from parents and shares, and one scatter of all nodes around them."""
+    seen = level.seen
+    expected = expected_counts(level.measurements[0].hierarchy, level.number, level.sizes, seen)
+    free = set_free(seen, expected)
+    top = _highest(free)
+    around = GammaPoisson(seen=seen, grades=grades_of(expected.counts), top=top)
     nodes = np.flatnonzero(seen.free)
     teachers = taught(np.flatnonzero(free.free))
     everyone = _Pool(numbers=np.zeros(1, np.int64), nodes=nodes, taught=teachers)
@@ -155,16 +157,11 @@ def of_expectation(seen: Observations, expected: Expectation) -> Division:
     moments[0][nodes], moments[1][nodes] = fit.means, fit.variances
     return Division(
         words="what the parent's size lets expect",
-        log_likelihood=fit.log_likelihood + _stretched(expected, everyone),
+        log_likelihood=fit.log_likelihood,
         risk=fit.risk,
         means=moments[0],
         variances=moments[1],
     )
-
-
-def _stretched(expected: Expectation, pool: "_Pool") -> float:
-    """What is added to log-likelihoods of nodes set free, so that those of laws compare."""
-    return float(expected.stretched[pool.taught].mean()) * len(pool.nodes)
 
 
 def _highest(seen: Observations) -> int:
@@ -173,22 +170,24 @@ def _highest(seen: Observations) -> int:
     return int(max(int(seen.values.max()), 0) + WIDEST * wide) + 1
 
 
-def of_shares(level: LevelBelow, expected: Expectation) -> Division:
+def of_shares(level: LevelBelow) -> Division:
     """Expected counts from parents and shares, and the scatter of each pool around them.
 
     Labels scatter each in their own way where that explains more.
     """
-    pooled = _of_shares(level, level.pool, expected)
+    pooled = _of_shares(level, level.pool)
     apart = level.by[-1]
     if level.pool:
         return pooled
-    each = _of_shares(level, apart, expected)
+    each = _of_shares(level, apart)
     return each if each.log_likelihood > pooled.log_likelihood else pooled
 
 
-def _of_shares(level: LevelBelow, name: str, expected: Expectation) -> Division:
-    seen, free = level.seen, expected.free
+def _of_shares(level: LevelBelow, name: str) -> Division:
+    hierarchy, seen = level.measurements[0].hierarchy, level.seen
     members, names = level.pools(name)
+    expected = expected_counts(hierarchy, level.number, level.sizes, seen)
+    free = set_free(seen, expected)
     top = _highest(free)
     scatter = Scatter(seen=seen, grades=grades_of(expected.counts), top=top)
     teaching = replace(scatter, seen=free)
@@ -199,8 +198,7 @@ def _of_shares(level: LevelBelow, name: str, expected: Expectation) -> Division:
     for pool in _pools(level, members, len(names), teaching=free.free):
         fit = _fit(scatter, pool, maximise, teaching=teaching)
         moments[0][pool.nodes], moments[1][pool.nodes] = fit.means, fit.variances
-        total += fit.log_likelihood + _stretched(expected, pool)
-        risk += fit.risk
+        total, risk = total + fit.log_likelihood, risk + fit.risk
         which[pool.numbers] = len(spreads)
         spreads.append(SpreadWeights(weights=fit.weights, top=top))
     return Division(

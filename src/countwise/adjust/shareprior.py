@@ -1,13 +1,16 @@
-"""A prior for a node of which something is expected (`expectations`).
+"""A prior for a node that knows its parent's size and its label's share elsewhere.
 
-How nodes scatter around what is expected of them is learned from all of
+In a tree whose nodes carry the same labels below many parents (races below tracts), what is
+expected of a node is its parent's size times the share of its label in the other parents
+nearby, those with the same grandparent. How nodes scatter around that is learned from all of
 them: a node of expectation μ is negative binomial with mean μ·u, and the distribution of u is
 the one of largest likelihood, for each pool of nodes (Kiefer & Wolfowitz 1956). A node can also
 be empty or anything at all.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -16,6 +19,7 @@ from scipy.special import gammaln
 from countwise.adjust.mixture import LEAST, Components
 from countwise.adjust.observations import ErrorLaw, Observations
 from countwise.arrays import FloatArray, IntArray
+from countwise.tables.hierarchy import Hierarchy
 
 SIZE = 16.0  # of the negative binomial: a quarter of the mean as deviation, a step of u
 SIZES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
@@ -24,6 +28,10 @@ STEP = 0.25 / STEPS
 LOWEST, HIGHEST = -20, 12  # log u in quarters
 DENSE = 512  # counts below are tabled one by one, above in steps of one percent
 RATIO = 0.01
+RAREST = 1e-9  # share of a label that no noisy count has
+SMALLEST = 0.05  # expected count, and share of a label relative to its share everywhere
+FEWEST_PARENTS = 8  # labels below fewer are too rare for a share of their own: they have one share
+MOST_HELD = 0.501  # share of a parent up to which a node teaches how nodes scatter
 FAR = 1e-15  # chance of an error beyond what is tabled
 GRAIN = 24  # units to a standard deviation of an error, where that is many counts
 WIDE = 80  # standard deviations of the error from zero, laws are so wide that it changes nothing
@@ -36,6 +44,74 @@ class SpreadWeights:
 
     weights: FloatArray
     top: int
+
+
+class Expected(NamedTuple):
+    """What nodes are expected to count, and each one's share of its parent."""
+
+    counts: FloatArray
+    shares: FloatArray
+
+
+def expected_counts(
+    hierarchy: Hierarchy, level: int, sizes: IntArray, seen: Observations
+) -> Expected:
+    """Parent's size times the label's share in the other parents below the same grandparent.
+
+    The share is drawn towards that of the whole tree as if the label were counted there in as
+    many people as two standard deviations of the noise. Labels that occur below few parents share
+    what is known of them. The expectations of a parent's children add up to its size. Directly
+    below the root all children are alike.
+    """
+    parents, first = hierarchy.parents(level), hierarchy.offsets[level - 1][:-1]
+    free = seen.free
+    known = np.add.reduceat(np.where(free, 0.0, seen.estimates), first)
+    size = np.where(free, np.maximum(sizes - known, 0.0)[parents], 0.0)
+    share = np.ones(len(size))
+    if level > 1:
+        share = _shares(hierarchy, level, size, seen)
+    whole = np.add.reduceat(np.where(free, share, 0.0), first)[parents]
+    share = np.where(free, share / np.maximum(whole, RAREST), 0.0)
+    return Expected(counts=np.maximum(size * share, SMALLEST), shares=share)
+
+
+def set_free(seen: Observations, expected: Expected) -> Observations:
+    """Nodes as they would scatter were they not held together by their parent's count.
+
+    Of independent nodes with variances in proportion to their shares s, one that is known to add
+    up with the others varies by 1 - s of what it would: with two children of a known sum, half.
+    Distances from the expectation are stretched accordingly before a scatter is learned. Nodes with
+    more than half of their parent teach nothing, as they are what the others leave.
+    """
+    loose = np.sqrt(1 - np.minimum(expected.shares, MOST_HELD))
+    estimates = expected.counts + (seen.estimates - expected.counts) / loose
+    values = np.rint(expected.counts + (seen.values - expected.counts) / loose)
+    teaching = seen.free & (expected.shares <= MOST_HELD)
+    free = teaching if teaching.any() else seen.free
+    return replace(seen, estimates=estimates, values=values.astype(np.int64), free=free)
+
+
+def _shares(hierarchy: Hierarchy, level: int, size: FloatArray, seen: Observations) -> FloatArray:
+    """The share of each node's label in other parents nearby."""
+    codes = hierarchy.codes[level - 1].astype(np.int64)
+    parents = np.bincount(codes[seen.free], minlength=int(codes.max()) + 1)
+    label = np.where(parents[codes] < FEWEST_PARENTS, len(parents), codes)
+    group = hierarchy.parents(level - 1)[hierarchy.parents(level)]
+    place = np.unique(group * (len(parents) + 1) + label, return_inverse=True)[1]
+    values = np.where(seen.free, seen.estimates, 0.0)
+    variance = np.where(seen.free, seen.variances, 0.0)
+    overall = np.maximum(_summed(label, values), np.sqrt(_summed(label, variance)))
+    overall = np.maximum(overall / np.maximum(_summed(label, size), 1.0), RAREST)
+    heads = 2 * np.sqrt(_summed(place, variance))
+    others = np.maximum(_summed(place, size) - size, 0.0)
+    elsewhere = _summed(place, values) - values + heads
+    share = elsewhere / np.maximum(others + heads / overall, RAREST)
+    return np.asarray(np.maximum(share, SMALLEST * overall))
+
+
+def _summed(keys: IntArray, values: FloatArray) -> FloatArray:
+    """For each entry the sum of the values that have its key."""
+    return np.asarray(np.bincount(keys, weights=values)[keys])
 
 
 def grades_of(expected: FloatArray) -> IntArray:

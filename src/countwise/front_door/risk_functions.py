@@ -8,13 +8,13 @@ import numpy as np
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.output_files import write_text
+from countwise.front_door.output_files import page_or_table, write_page_or_table
 from countwise.front_door.words import PathLike, as_list
 from countwise.noise.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
 from countwise.noise.numbers import Number, exact
 from countwise.progress import Tell, counted, silent
-from countwise.release.folder import refuse_existing
 from countwise.reports.risk_page import mechanisms_page
+from countwise.reports.risk_tables import mechanisms_table
 from countwise.risk import number_lists
 from countwise.risk.claim_proof import BOXES, TOLERANCE, Verdict, certify
 from countwise.risk.closed import CLOSED
@@ -169,7 +169,7 @@ def risk_mechanisms(
     """Variance, L1 and L2 error and quantiles of the mechanisms at matched privacy.
 
     Without a `histogram` its true counts are a made-up payroll of 50 bins. A page with the figures
-    is written to `out`.
+    is written to `out`, or a table as CSV or Parquet.
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must be between 0 and 1, got {delta}.")
@@ -180,8 +180,8 @@ def risk_mechanisms(
         )
     given = SALARIES if histogram is None else number_lists.histogram(as_list(histogram))
     bins = [float(h) for h in given]
-    if out is not None:
-        refuse_existing(Path(out), overwrite=overwrite)
+    file = None if out is None else Path(out)
+    page_or_table(file, overwrite=overwrite)
     pairs = compare(
         losses,
         bins,
@@ -190,7 +190,11 @@ def risk_mechanisms(
         delta=delta,
         tell=counted(tell, len(losses)),
     )
-    if out is not None:
-        text = mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta)
-        write_text(text, Path(out), overwrite=overwrite)
+    if file is not None:
+        write_page_or_table(
+            lambda: mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta),
+            lambda: mechanisms_table(pairs),
+            file,
+            overwrite=overwrite,
+        )
     return pairs

@@ -24,7 +24,7 @@ from countwise.risk.simulation import simulate_noise
 from countwise.tables.notation import margin_of
 from countwise.tables.workload import Margin, Workload
 
-ROUNDING = 1 / 12
+ROUNDING = 1 / 12  # variance of rounding to whole numbers
 FEWEST = 2  # releases tell how far the next may be from their mean
 SECONDS = 8.0
 MANY = 50_000  # cells

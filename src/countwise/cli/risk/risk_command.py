@@ -25,7 +25,10 @@ from countwise.risk.mechanisms import DELTA, MECHANISMS
 
 app = typer.Typer(help="Expected loss of estimators and mechanisms, on public or made-up counts.")
 
-Page = Annotated[Path | None, typer.Option("--out", help="Write a page with the figures here.")]
+Page = Annotated[
+    Path | None,
+    typer.Option("--out", help="Page with the figures (.html), or table (.csv, .parquet)."),
+]
 
 
 app.command("search", epilog=claim_commands.SEARCH_EXAMPLE)(claim_commands.search)
@@ -131,7 +134,7 @@ def mechanisms(
     if len(shown) < len(pairs):
         out.print(f"{len(pairs) // len(MECHANISMS)} values of ε computed; --json prints all.")
     if page is not None:
-        out.print(f"See the figures: open {page.resolve()}")
+        out.print(f"Written: {page.resolve()}", soft_wrap=True)
 
 
 def _round(epsilon: Fraction) -> bool:
@@ -190,4 +193,4 @@ def advise_on(
     out.print(f"{WARNING}\n", style="bold")
     print_advice(advice)
     if page is not None:
-        out.print(f"See the ranking: open {page.resolve()}")
+        out.print(f"Written: {page.resolve()}", soft_wrap=True)
