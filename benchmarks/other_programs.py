@@ -32,16 +32,17 @@ def former(python: Path, tree: Table, unit: str, loss: str) -> Iterator["Former"
         hierarchy = tree.hierarchy
         frame = hierarchy.frame(len(hierarchy.by), n=tree.cells).drop("level")
         frame.write_csv(cells)
-        yield Former(python, cells, hierarchy.by, f"--{unit}={loss}")
+        noise = ["--mechanism", "gaussian"] if unit == "rho" else []
+        yield Former(python, cells, hierarchy.by, [f"--{unit}={loss}", *noise])
 
 
 class Former:
     """One release after another of the same cells."""
 
-    def __init__(self, python: Path, cells: Path, by: Sequence[str], loss: str) -> None:
+    def __init__(self, python: Path, cells: Path, by: Sequence[str], loss: list[str]) -> None:
         self._cells, self._by = cells, list(by)
         self._command = [str(python), "-m", "countwise", "release", str(cells), "--count", "n",
-                         "--cells-are-public", "--by", ",".join(by), loss]  # fmt: skip
+                         "--cells-are-public", "--by", ",".join(by), *loss]  # fmt: skip
 
     def cells(self) -> np.ndarray:
         """The released cells, in the order of the table."""

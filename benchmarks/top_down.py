@@ -60,53 +60,68 @@ def _nearest(
     weights: Sequence[float],
     fixed: np.ndarray | None,
 ) -> np.ndarray:
-    """Non-negative tables of siblings nearest to their noisy counts, with a given sum."""
+    """Non-negative tables of siblings nearest to their noisy counts, with a given sum.
+
+    Solved for the difference to a start, because the solver's tolerance grows with what it solves
+    for: the estimates of each child alone, without negative counts.
+    """
     children, width = len(noisy[0]), parts[0].shape[1]
     gram = sum(w * (part.T @ part) for part, w in zip(parts, weights, strict=True))
     right = sum(w * (rows @ part) for part, rows, w in zip(parts, noisy, weights, strict=True))
+    start = np.maximum(np.linalg.solve(gram.toarray(), np.asarray(right).T).T, 0.0)
+    slope = start @ gram.toarray() - np.asarray(right)
     one = sparse.identity(children, format="csc")
     quadratic = sparse.kron(one, gram, format="csc")
     bounds = [sparse.identity(children * width, format="csc")]
-    low, high = [np.zeros(children * width)], [np.full(children * width, np.inf)]
+    low, high = [-start.reshape(-1)], [np.full(children * width, np.inf)]
     if fixed is not None:
         bounds.append(sparse.kron(np.ones((1, children)), sparse.identity(width), format="csc"))
-        low.append(fixed.astype(float))
-        high.append(fixed.astype(float))
+        low.append(fixed - start.sum(axis=0))
+        high.append(fixed - start.sum(axis=0))
     problem = osqp.OSQP()
     problem.setup(
         sparse.triu(quadratic, format="csc"),
-        -np.asarray(right).reshape(-1),
+        slope.reshape(-1),
         sparse.vstack(bounds, format="csc"),
         np.concatenate(low),
         np.concatenate(high),
         verbose=False,
-        eps_abs=1e-5,
-        eps_rel=1e-5,
+        eps_abs=1e-4,
+        eps_rel=1e-6,
         max_iter=20_000,
-        polishing=True,
     )
-    return np.maximum(problem.solve().x.reshape(children, width), 0.0)
+    moved = problem.solve(raise_error=False).x.reshape(children, width)
+    return np.maximum(start + moved, 0.0)
 
 
 def _whole(real: np.ndarray, fixed: np.ndarray | None) -> np.ndarray:
     """Each count next to its real one, with the same sums by cell and nearly those by child.
 
-    A transport problem, whose corners are whole.
+    A transport problem, whose corners are whole; a count goes up or, where the real sums are off
+    by what the solver leaves, down.
     """
     children, width = real.shape
-    low = np.floor(real + 1e-7).astype(np.int64)
-    rest = np.clip(real - low, 0.0, 1.0).reshape(-1)
     if fixed is None:
         return np.rint(real).astype(np.int64)
+    low = np.floor(real + 1e-7).astype(np.int64)
+    rest = np.clip(real - low, 0.0, 1.0).reshape(-1)
     wanted = (fixed - low.sum(axis=0)).astype(float)
     columns = sparse.kron(np.ones((1, children)), sparse.identity(width), format="csr")
     rows = sparse.kron(sparse.identity(children), np.ones((1, width)), format="csr")
     totals = rest.reshape(children, width).sum(axis=1)
-    most = max(1.0, float(np.ceil(wanted.max() / children)))
-    ends = (0.0, most)
-    ask = {"c": 1.0 - 2.0 * rest, "A_eq": columns, "b_eq": wanted, "bounds": ends}
+    most = max(1.0, float(np.ceil(np.abs(wanted).max() / children)))
+    ends = [(0.0, most)] * rest.size + [(0.0, float(each)) for each in low.reshape(-1)]
+    ask = {
+        "c": np.concatenate([1.0 - 2.0 * rest, 1.0 + 2.0 * rest]),
+        "A_eq": sparse.hstack([columns, -columns]),
+        "b_eq": wanted,
+        "bounds": ends,
+        "method": "highs-ds",
+    }
+    sides = sparse.vstack([sparse.hstack([rows, -rows]), sparse.hstack([-rows, rows])])
     near = np.concatenate([np.ceil(totals), -np.floor(totals)])
-    found = linprog(**ask, A_ub=sparse.vstack([rows, -rows]), b_ub=near, method="highs-ds")
+    found = linprog(**ask, A_ub=sides, b_ub=near)
     if found.x is None:
-        found = linprog(**ask, method="highs-ds")
-    return low + np.rint(found.x).astype(np.int64).reshape(children, width)
+        found = linprog(**ask)
+    up, down = np.rint(found.x).astype(np.int64).reshape(2, children, width)
+    return low + up - down

@@ -21,10 +21,14 @@ NAMES = {
     "verify data": ("verify", "`verify DATA` is short for `verify data DATA`"),
 }
 """Functions that are not called as their command is, and why."""
-NOT_IN_PYTHON = {"json": "prints what the function returns"}
+NOT_IN_PYTHON = {
+    "json": "prints what the function returns",
+    "help_all": "prints help",
+}
 """Options that no function has, and why."""
 OTHERWISE = {
     ("infer", "folder"): ("release", "a folder, or the release itself"),
+    ("explore", "folder"): ("release", "a folder, or the release itself"),
     ("records", "folder"): ("release", "a folder, or the release itself"),
     ("convert", "folder"): ("release", "a folder, or the release itself"),
     ("infer", "from"): ("source", "`from` is a word of Python"),

@@ -117,6 +117,12 @@ def open_office(config: Config, computer: worker.Computer, *, budget: int = 10) 
     return office
 
 
+def own_password(office: Office, name: str) -> None:
+    """The password of the tests, as one that its user chose."""
+    with office.ledger.writing() as book:
+        accounts.set_password(book.connection, name, PASSWORD)
+
+
 @contextmanager
 def serving(office: Office) -> Iterator[str]:
     """The address of the office's web application, answered by a thread."""

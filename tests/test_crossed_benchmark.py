@@ -3,6 +3,7 @@
 import sys
 from copy import deepcopy
 from importlib.metadata import version
+from math import sqrt
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,13 @@ from countwise.margins.leastsquares import fit
 from countwise.margins.ranges import fitted
 from countwise.release.measure import measure
 from countwise.release.table_accuracy import NORMAL, table_accuracy
+from countwise.tables.workload import Workload
 from crossed import TABLES, Crossed, figures, pooled
 from crossed_page import Figure, as_page, covered, influences, losses, ratio, root
+from crossed_tables import every_margin, flat, gaussian, measured, tree
 from provenance import in_words
+from residual_planner import SIZES, closed_form, whole_margins
+from top_down import top_down
 
 BY = ("place", "age", "sex")
 
@@ -122,7 +127,7 @@ def test_margins_where_a_release_is_nearer_are_listed() -> None:
 
 
 def test_tables_name_every_margin_of_at_most_two_variables() -> None:
-    income, pairs, tracts = TABLES
+    income, tracts, pairs = TABLES
     assert income.tables.count(",") == 10
     assert len(income.losses) == 5
     assert pairs.tables == income.tables.rpartition(", ")[0]
@@ -148,3 +153,28 @@ def test_plans_predict_the_errors_of_real_tables(place: int, loss: tuple[str, st
     for name, found in squares.items():
         width = NORMAL * float(np.mean(found)) ** 0.5
         assert width == pytest.approx(predicted[name].fitted, rel=0.03), name
+
+
+def test_level_by_level_is_whole_and_near_where_noise_is_small() -> None:
+    """Siblings add up to their parent; next to no noise gives the true cells back."""
+    variables = (tree("place", (3, 4)), flat("age", 3), flat("sex", 2))
+    workload = Workload(variables=variables, margins=every_margin(variables))
+    rng = np.random.default_rng(9)
+    cells = rng.poisson(4.0, workload.shape)
+    exactly = measured(workload, cells, dict.fromkeys(workload.margins, gaussian(0.01)), rng)
+    np.testing.assert_array_equal(top_down(workload, exactly), cells)
+    noisy = measured(workload, cells, dict.fromkeys(workload.margins, gaussian(9.0)), rng)
+    found = top_down(workload, noisy)
+    assert found.dtype == np.int64
+    assert (found >= 0).all()
+    assert 0 < np.abs(found - cells).mean() < 9
+
+
+def test_noise_of_parts_is_never_more_than_that_of_whole_margins() -> None:
+    """The closed form on one variable by hand, and the published figures."""
+    n = 7
+    by_hand = sqrt((sqrt(1 / n) + sqrt((n - 1) * (1 - 1 / n))) ** 2 / n)
+    assert closed_form([n], (1,)) == pytest.approx(by_hand)
+    for ways, said in (((1,), 1.744), ((2,), 2.035), ((3,), 2.048), ((0, 1, 2, 3), 2.276)):
+        assert closed_form(SIZES, ways) == pytest.approx(said, abs=5e-4)
+    assert closed_form((5, 3, 2), (1, 2)) <= whole_margins((5, 3, 2), (1, 2))

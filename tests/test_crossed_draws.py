@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from countwise.front_door.draw_files import continued
 from typer.testing import CliRunner
 
 import countwise as cw
@@ -211,3 +212,30 @@ def test_answers_under_a_prior_by_command(tmp_path: Path) -> None:
         run("infer", tmp_path / "r", "--prior", "uniform")
     with pytest.raises(InputError, match=r"must end in \.npz or"):
         run("infer", tmp_path / "r", "--draws-out", tmp_path / "draws.txt")
+
+
+def draw_and_stop(file: Path, name: str, left: list[bool]) -> None:
+    """A run that draws and is stopped; whether one of this name had left something."""
+    with continued(file, name, overwrite=False) as (unfinished, partial):
+        drawn = unfinished / "block"
+        there = drawn.exists()
+        drawn.write_text("drawn")
+        partial.write_text("half of it")
+        left.append(there)
+        raise KeyboardInterrupt
+
+
+def test_what_a_stopped_command_drew_is_there_for_the_same_one(tmp_path: Path) -> None:
+    file, left = tmp_path / "draws.csv", list[bool]()
+    for name in ("one", "one", "two"):
+        with pytest.raises(KeyboardInterrupt):
+            draw_and_stop(file, name, left)
+        assert not file.exists()
+    assert left == [False, True, False]
+    with continued(file, "two", overwrite=False) as (unfinished, partial):
+        assert (unfinished / "block").exists()
+        partial.write_text("all of it")
+    assert file.read_text() == "all of it"
+    assert [path.name for path in tmp_path.iterdir()] == ["draws.csv"]
+    with pytest.raises(InputError, match="exists already"):
+        draw_and_stop(file, "two", left)

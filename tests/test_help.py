@@ -17,6 +17,7 @@ def commands(group: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, .
         yield from commands(command, (*path, name))
 
 
+LONGEST = 60
 ALL = list(commands(typer.main.get_command(app)))
 
 
@@ -30,8 +31,22 @@ def test_help_fits_and_shows_an_example(
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert max(map(len, lines)) <= 80
+    assert len(lines) < LONGEST
     examples = re.split("Examples?:", " ".join(result.output.split()))[-1]
     assert " ".join(("countwise", *path)) in examples
+
+
+def test_every_option_is_named_in_the_help_of_long_commands() -> None:
+    for name in ("release", "plan", "infer"):
+        command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+        short = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).output
+        assert short.index("Example") < short.index("--")
+        for each in command.params:
+            if each.param_type_name == "option" and "--help-all" not in each.opts:
+                assert max(each.opts, key=len) in short, (name, each.opts)
+        every = CliRunner().invoke(app, [name, "--help-all"], env={"COLUMNS": "80"})
+        assert every.exit_code == 0
+        assert len(every.output.splitlines()) > LONGEST
 
 
 def test_completion_is_offered_for_every_shell(monkeypatch: pytest.MonkeyPatch) -> None:

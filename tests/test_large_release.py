@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -21,6 +22,7 @@ import countwise as cw
 from countwise.adjust.adjustments import ADJUSTMENTS, Choices
 from countwise.adjust.tree_walk import Piece
 from countwise.errors import InputError, PlanError, TableError
+from countwise.release import noise_budget
 from countwise.release.checkpoints import Staging
 from countwise.release.count_sources import record_source, table_source
 from countwise.release.document import read_release
@@ -411,6 +413,23 @@ def test_a_run_that_goes_on_forgets_the_key_of_bounded_rows(
     assert Staging(folder=place(out)).settings()["person_key"]
     stopped(path, out, monkeypatch)
     assert Staging(folder=place(out)).settings()["person_key"] is None
+
+
+def test_a_run_that_goes_on_draws_by_the_laws_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another version or machine may divide the loss of the same plan in another way."""
+    path, out = written(tmp_path, frame()), tmp_path / "release"
+    plan = {"epsilon": 1, "split": "auto", "adjust": "least-squares"}
+    stopped(path, out, monkeypatch, **plan)
+    shares = (Fraction(1, 10), Fraction(2, 10), Fraction(3, 10), Fraction(4, 10))
+    with monkeypatch.context() as patch:
+        patch.setattr(noise_budget, "best_shares", lambda *_, **__: shares)
+        with pytest.raises(InputError, match="drew noise by other laws"):
+            make(path, out, **plan)
+        assert make(path, out, fresh=True, **plan).resumed is False
+    stopped(path, tmp_path / "again", monkeypatch, **plan)
+    assert make(path, tmp_path / "again", **plan).resumed is True
 
 
 def test_another_plan_or_input_is_refused_or_begun_afresh(

@@ -114,6 +114,7 @@ def test_totals_that_two_wishes_share_are_published_once() -> None:
     [
         ({"across": "sex, sex"}, "named twice"),
         ({"across": "sex:"}, "can not be read"),
+        ({"across": "band > year, sex"}, "such as age: band > year, or, .* write band, year"),
         ({"across": "age: band >"}, "can not be read"),
         ({"across": ": band"}, "can not be read"),
         ({"across": "county, sex"}, "in --by and in --across"),
@@ -133,7 +134,7 @@ def test_totals_that_two_wishes_share_are_published_once() -> None:
         ({"across": "sex", "tables": [{"by": "county*sex", "weigth": 2}]}, "Did you mean 'weight'"),
         ({"across": "sex", "tables": [{"by": "county*sex", "weight": 0}]}, "must be positive"),
         ({"across": "sex", "mechanism": "joint"}, "joint noise adds up along one tree"),
-        ({"across": "sex", "adjust": "mode"}, "auto, least-squares"),
+        ({"across": "sex", "adjust": "mode"}, "least-squares, auto"),
         ({"across": "sex", "pool": "sex"}, "pool is not there for tables that cross"),
         ({"across": "sex", "split": {"county*sx": 1}}, "Did you mean 'sex'"),
     ],

@@ -121,8 +121,8 @@ def test_mechanisms_and_advice_write_pages(
     )
     assert "confidential" in advice["warning"]
     assert "confidential" in page.read_text(encoding="utf-8")
-    sses = [each["cells_sse"] for each in advice["options"]]
-    assert sses == sorted(sses)
+    overall = [each["overall"] for each in advice["options"]]
+    assert overall == sorted(overall)
     code, out, _ = run(capsys, "risk", "advise", str(clinics()), *words, "--repetitions", "3")
     assert code == 0
     assert "made-up counts only" in out
@@ -224,3 +224,42 @@ def test_identity_is_refused_in_a_release(
     )
     assert code == 2
     assert "negative counts" in err
+
+
+def test_names_are_not_broken_on_a_narrow_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("countwise.cli.console.out.width", 80)
+    _, out, _ = run(capsys, "risk", "mechanisms", "--epsilons", "1", "--draws", "5")
+    for name in ("laplace-rounded", "gaussian-delta", "gaussian-rho"):
+        assert name in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables_of_risk_are_written_as_their_names_end(
+    ending: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    read = pl.read_csv if ending == "csv" else pl.read_parquet
+    file = tmp_path / f"m.{ending}"
+    data = result(
+        capsys, "risk", "mechanisms", "--epsilons", "1", "--draws", "5", "--out", str(file)
+    )
+    table = read(file)
+    assert table["mechanism"].to_list() == [each["mechanism"] for each in data]
+    assert table["variance"].to_list() == pytest.approx([each["variance"] for each in data])
+    file = tmp_path / f"a.{ending}"
+    how = ("--by", "region,clinic,diagnosis", "--count", "patients", "--epsilon", "1")
+    ranked = result(capsys, "risk", "advise", str(clinics()), *how, "--repetitions", "3",
+                    "--out", str(file))["options"]  # fmt: skip
+    assert read(file)["adjustment"].to_list() == [each["adjustment"] for each in ranked]
+    assert "rmse_clinic" in read(file).columns
+
+
+def test_other_endings_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, said = run(
+        capsys, "risk", "mechanisms", "--epsilons", "1", "--out", str(tmp_path / "m.pdf")
+    )
+    assert code == 2
+    assert "must end in .html or .htm or .csv or .parquet" in said
+    assert not list(tmp_path.iterdir())

@@ -102,6 +102,10 @@ def test_advice_ranks_and_says_what_it_could_not_do() -> None:
         mechanisms=("geometric", "laplace"),
     )
     assert len(ranked) == 6
-    assert [o.cells_sse for o in ranked] == sorted(o.cells_sse for o in ranked)
+    assert [o.overall for o in ranked] == sorted(o.overall for o in ranked)
+    best = ranked[0].level_rmse
+    assert ranked[0].overall == pytest.approx(np.exp(np.mean(np.log(best))))
+    for each in ranked:
+        assert each.spoiled == () if each.adjustment == "mode" else "total" in each.spoiled
     assert ranked[-1].adjustment == "segmented"
     assert [name for name, _ in refused] == ["identity, geometric", "identity, laplace"]

@@ -12,7 +12,7 @@ import pytest
 import countwise as cw
 from countwise.errors import TableError
 from countwise.tables.engines import connect
-from countwise.tables.tabulate import counted_rows
+from countwise.tables.provenance import provenance_of
 
 DOMAIN = '[columns.region]\nlevels = ["North", "South"]\n[columns.sex]\nlevels = ["f", "m"]\n'
 PEOPLE = "id,region,sex\n1,North,f\n1,South,f\n1,South,m\n2,South,m\n"
@@ -50,7 +50,7 @@ def test_a_tabulated_file_says_how_many_rows_of_a_person_it_counts(folder: Path)
     count = ("tabulate", "people.csv", "--by", "region,sex", "--domain", "domain.toml")
     done = run(*count, "--person", "id", "--rows", 2, "--out", "cells.parquet", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert counted_rows(folder / "cells.parquet") == 2
+    assert provenance_of([folder / "cells.parquet"]).rows == 2
     release = ("release", "cells.parquet", "--by", "region,sex", "--cells-are-public",
                "--epsilon", 1, "--json")  # fmt: skip
     done = run(*release, "--out", "one", cwd=folder)
@@ -64,8 +64,8 @@ def test_a_tabulated_file_says_how_many_rows_of_a_person_it_counts(folder: Path)
     done = run(*release, "--rows", 3, "--out", "three", cwd=folder)
     assert json.loads(done.stdout)["privacy"]["rows"] == 3
     done = run(*count, "--out", "unbounded.parquet", cwd=folder)
-    assert counted_rows(folder / "unbounded.parquet") is None
-    assert counted_rows(folder / "people.csv") is None
+    assert provenance_of([folder / "unbounded.parquet"]).rows is None
+    assert provenance_of([folder / "people.csv"]).rows is None
 
 
 def test_what_is_taken_on_trust_is_said_out_loud(folder: Path) -> None:

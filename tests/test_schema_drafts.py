@@ -19,7 +19,7 @@ from test_cli import run
 
 STATED = {
     "person": "id", "integer": ["age: 18 to 70"], "category": ["sex: Female, Male"],
-    "binary": ["member"], "count": 30, "rows": 2,
+    "binary": ["member"], "count": 30, "rows": 2, "names_are_public": True,
 }  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def test_no_value_changes_a_draft(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        ({"integer": ["years: 1 to 2"]}, "a column"),
+        ({"integer": ["years: 1 to 2"]}, "no column 'years' among its 5"),
         ({"integer": ["age 1 to 2"]}, "must read column: 18 to 70"),
         ({"number": ["age: young"]}, "must have bounds"),
         ({"number": ["age: 1 to 2"], "binary": ["age"]}, "stated twice"),
@@ -73,6 +73,18 @@ def test_a_file_without_a_header_is_refused_unquoted(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="first line does not name") as caught:
         cw.verify_schema(tmp_path / "data.csv", one_row_each=True)
     assert "71345" not in str(caught.value)
+
+
+def test_names_that_may_be_a_record_are_not_shown(tmp_path: Path) -> None:
+    """The first line of a file without a header is a record, of words too."""
+    (tmp_path / "data.csv").write_text("A17,Smith John,Female,HIV+\n")
+    draft = cw.verify_schema(tmp_path / "data.csv", one_row_each=True, out=tmp_path / "s.toml")
+    with pytest.raises(InputError, match="no column 'id' among its 4") as caught:
+        cw.verify_schema(tmp_path / "data.csv", person="id")
+    shown = draft.text + "".join(draft.questions) + str(caught.value)
+    assert "4 other columns" in draft.text
+    for cell in ("A17", "Smith", "Female", "HIV"):
+        assert cell not in shown + (tmp_path / "s.toml").read_text()
 
 
 def test_made_up_rows_fit_their_schema() -> None:
@@ -113,7 +125,7 @@ def test_from_draft_to_rehearsal(tmp_path: Path) -> None:
     file = workers()
     stated = ("--person", "person", "--integer", "age: 18 to 70", "--number", "hours: 0 to 80",
               "--integer", "education_years: 6 to 20", "--count", "1500",
-              "--rows", "3")  # fmt: skip
+              "--rows", "3", "--names-are-public")  # fmt: skip
     done = run("verify", "schema", str(file), *stated, "--out", "s.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"What can\s+union_member be", done.stdout)

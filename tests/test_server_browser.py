@@ -20,6 +20,7 @@ from offices import (
     ask,
     example_config,
     open_office,
+    own_password,
     serving,
 )
 
@@ -55,7 +56,7 @@ def browser():
 def office(tmp_path_factory, computer):
     folder = tmp_path_factory.mktemp("browser")
     made = open_office(example_config(folder, f"sqlite:///{folder}/x.db"), computer, budget=50)
-    made.stewardship.set_password(STEWARD, "steward", PASSWORD)
+    own_password(made, "steward")
     yield made
     made.engine.dispose()
 

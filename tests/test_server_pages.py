@@ -16,7 +16,18 @@ from countwise.server.app import create_app
 from countwise.server.pages import shell
 from countwise.server.pages.session import FORM_COOKIE
 from countwise.verification.receipt import check_receipt
-from offices import ANN, CLAIM, EPSILON, MODEL, PASSWORD, ask, example_config, open_office, serving
+from offices import (
+    ANN,
+    CLAIM,
+    EPSILON,
+    MODEL,
+    PASSWORD,
+    ask,
+    example_config,
+    open_office,
+    own_password,
+    serving,
+)
 
 INJECTIONS = (Path(__file__).parent / "verification" / "injections.txt").read_text().splitlines()
 PAGES = ("/", "/ask", "/jobs", "/account", "/datasets/workers")
@@ -41,7 +52,7 @@ def office(shared_database, tmp_path_factory, computer):
     config = example_config(folder, shared_database)
     known = replace(config.datasets["workers"], data=folder / "not" / "here.csv")
     made = open_office(replace(config, datasets={"workers": known}), computer, budget=500)
-    made.stewardship.set_password(steward(), "steward", PASSWORD)
+    own_password(made, "steward")
     yield made
     made.engine.dispose()
 
@@ -331,7 +342,7 @@ def test_running_out_and_being_given_more(office, address, boss):
     made = boss.send_form("/steward/users", name="cal", role="analyst")
     assert made.status_code == 201
     password = re.search(r'class="secret">([^<]+)<', made.text)[1]
-    office.stewardship.set_password(steward(), "cal", PASSWORD)
+    own_password(office, "cal")
     assert boss.send_form("/steward/users", name="cal", role="analyst").status_code == 422
     with visitor(address, "cal") as cal:
         assert "No data set is open to you" in cal.read("/")
@@ -407,6 +418,7 @@ def test_keys_are_shown_once_and_ended(office, ann, boss, address):
 
 def test_another_password(address, office):
     office.stewardship.add_user(steward(), "dee", "analyst", PASSWORD)
+    own_password(office, "dee")
     with visitor(address, "dee") as dee:
         found = dee.send_form("/account/password", old="wrong", new="another long one")
         assert "old password is wrong" in message(found.text, "password")

@@ -276,6 +276,21 @@ def test_the_example_of_the_documentation_runs(
     }
 
 
+def test_edges_cut_the_numbers_of_another_column(tmp_path: Path) -> None:
+    """A band is called band while the records have ages; one column makes one level."""
+    frame = people(300, seed=4)
+    text = DOMAIN.replace("[columns.age]", '[columns.band]\ncolumn = "age"')
+    by = (*BY[:3], "band")
+    found = tabulate(save(frame, tmp_path), recipe(tmp_path, text, by=by))
+    assert counts(found) == Counter(map(cell, frame.iter_rows(named=True)))
+    assert found.hierarchy.by == by
+    with pytest.raises(TableError, match="column 'age' of the records is read for two levels"):
+        recipe(tmp_path, text + "\n[columns.age]\nedges = [0, 9]\n", by=(*by, "age"))
+    wrong = text.replace('levels = ["a", "b"]', 'levels = ["a", "b"]\ncolumn = "age"')
+    with pytest.raises(TableError, match=r"\[columns.race\]: column names whose numbers"):
+        recipe(tmp_path, wrong, by=by)
+
+
 def test_tables_of_a_duckdb_file_are_records(tmp_path: Path) -> None:
     frame = people(500, seed=8)
     with duckdb.connect(tmp_path / "x.duckdb") as base:

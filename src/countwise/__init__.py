@@ -15,9 +15,11 @@ from countwise.errors import BudgetError, CountwiseError, InputError
 
 if TYPE_CHECKING:
     from countwise.front_door.adjust_function import adjust
+    from countwise.front_door.advice_function import risk_advise
     from countwise.front_door.audit_functions import audit_noise, audit_release
     from countwise.front_door.demo_function import demo, reproduce, warm_up
     from countwise.front_door.exchange_functions import compare, convert, records
+    from countwise.front_door.explore_function import explore
     from countwise.front_door.infer_function import infer
     from countwise.front_door.ledger_functions import (
         ledger_check,
@@ -28,22 +30,21 @@ if TYPE_CHECKING:
     from countwise.front_door.plan_function import plan
     from countwise.front_door.release_function import release
     from countwise.front_door.risk_functions import (
-        risk_advise,
         risk_certify,
         risk_losses,
         risk_mechanisms,
         risk_search,
     )
-    from countwise.front_door.schema_functions import verify_schema, verify_synthetic
     from countwise.front_door.server_functions import backup, serve
     from countwise.front_door.tabulate_function import tabulate
-    from countwise.front_door.verify_functions import (
+    from countwise.front_door.verify.schema_functions import verify_schema, verify_synthetic
+    from countwise.front_door.verify.verify_functions import (
         receipt_check,
         verify,
         verify_example,
         verify_recompute,
     )
-    from countwise.front_door.verify_plan_function import verify_plan
+    from countwise.front_door.verify.verify_plan_function import verify_plan
     from countwise.inference.paper_tables import infer_counts
     from countwise.inference.routes import infer_measurements
     from countwise.release.crossed_release import CrossedRelease, read_release
@@ -68,6 +69,7 @@ __all__ = [
     "compare",
     "convert",
     "demo",
+    "explore",
     "infer",
     "infer_counts",
     "infer_measurements",
@@ -114,6 +116,7 @@ _ROOMS = {
     "compare": "front_door.exchange_functions",
     "convert": "front_door.exchange_functions",
     "demo": "front_door.demo_function",
+    "explore": "front_door.explore_function",
     "infer": "front_door.infer_function",
     "infer_counts": "inference.paper_tables",
     "infer_measurements": "inference.routes",
@@ -128,23 +131,23 @@ _ROOMS = {
     "read_plan": "release.plan",
     "read_release": "release.crossed_release",
     "read_schema": "verification.schema",
-    "receipt_check": "front_door.verify_functions",
+    "receipt_check": "front_door.verify.verify_functions",
     "records": "front_door.exchange_functions",
     "release": "front_door.release_function",
     "reproduce": "front_door.demo_function",
-    "risk_advise": "front_door.risk_functions",
+    "risk_advise": "front_door.advice_function",
     "risk_certify": "front_door.risk_functions",
     "risk_losses": "front_door.risk_functions",
     "risk_mechanisms": "front_door.risk_functions",
     "risk_search": "front_door.risk_functions",
     "serve": "front_door.server_functions",
     "tabulate": "front_door.tabulate_function",
-    "verify": "front_door.verify_functions",
-    "verify_example": "front_door.verify_functions",
-    "verify_plan": "front_door.verify_plan_function",
-    "verify_recompute": "front_door.verify_functions",
-    "verify_schema": "front_door.schema_functions",
-    "verify_synthetic": "front_door.schema_functions",
+    "verify": "front_door.verify.verify_functions",
+    "verify_example": "front_door.verify.verify_functions",
+    "verify_plan": "front_door.verify.verify_plan_function",
+    "verify_recompute": "front_door.verify.verify_functions",
+    "verify_schema": "front_door.verify.schema_functions",
+    "verify_synthetic": "front_door.verify.schema_functions",
     "warm_up": "front_door.demo_function",
 }
 

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from countwise.cli.short_help import shorten
+
 MARKUP: Literal["rich"] = "rich"
 COMMANDS = {
     "demo": "Release a small made-up table of clinics, infer the true counts, and draw both.",
@@ -22,6 +24,7 @@ COMMANDS = {
     "records": "Write one row a person of the released counts, for tools that read microdata.",
     "adjust": "Make noisy counts whole, non-negative and additive; the flags declare their noise.",
     "infer": "What the true counts can be: best values, ranges, probabilities of statements.",
+    "explore": "Look around in a release in your browser: search, and sums of what you click.",
     "compare": "Whether each count changed between two releases by more than the noise of both.",
     "reproduce": "Compute every table and figure of the papers anew, with a verdict on each "
     "number.",
@@ -73,6 +76,7 @@ def loaded(name: str) -> Any:
     else:
         holder.command(name, epilog=example)(getattr(module, name.replace("-", "_")))
     group: Any = get_command(holder)
+    shorten(group.commands[name])
     return group.commands[name]
 
 

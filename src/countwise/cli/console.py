@@ -20,6 +20,8 @@ from rich.table import Table
 from countwise.ledger.prices import Charge
 from countwise.progress import Tell, remarks
 
+NAME = 24
+"""Letters of a word that is not broken where a table is narrow."""
 out = Console(highlight=False, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
@@ -33,7 +35,11 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table whose first column is words and whose others are numbers; nothing is cut off."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for i, header in enumerate(headers):
-        table.add_column(header, justify="left" if i == 0 else "right", overflow="fold")
+        words = [word for row in rows for word in row[i].split()]
+        longest = min(max(map(len, words), default=0), NAME)
+        table.add_column(
+            header, justify="left" if i == 0 else "right", overflow="fold", min_width=longest
+        )
     for row in rows:
         table.add_row(*row)
     out.print(table)

@@ -8,7 +8,8 @@ from countwise.noise.numbers import written
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
-from countwise.release.table_accuracy import TableAccuracy
+from countwise.release.table_accuracy import NORMAL, TableAccuracy
+from countwise.risk.simulated_tables import SimulatedTables
 
 
 def print_outlook(outlook: TableOutlook) -> None:
@@ -18,6 +19,8 @@ def print_outlook(outlook: TableOutlook) -> None:
         "95 of 100 counts stay within: the noise as drawn; fitted to all measured tables by least "
         "squares" + ("" if outlook.even is None else "; the same with an even split") + "."
     )
+    if outlook.trial is not None:
+        _print_trial(outlook.trial, outlook.accuracy)
     if outlook.verdict:
         out.print(outlook.verdict, style="bold")
     for sentence in outlook.target_sentences():
@@ -27,6 +30,26 @@ def print_outlook(outlook: TableOutlook) -> None:
     print_promise(outlook.chosen, outlook.budget)
     if outlook.budget.exact is not None:
         out.print(make_promise(outlook.chosen.neighbours, outlook.budget).sentences())
+
+
+def _print_trial(trial: SimulatedTables, accuracy: Sequence[TableAccuracy]) -> None:
+    """Each table's margin after least squares, and as adjusted with its standard error."""
+    rows = [
+        (
+            fitted.table,
+            f"±{fitted.fitted:,.1f}",
+            f"±{NORMAL * each.rmse:,.1f}",
+            f"{NORMAL * each.uncertain:,.2g}",
+        )
+        for fitted, each in zip(accuracy, trial.errors, strict=True)
+    ]
+    out.print(f"\nIn {trial.releases} simulated releases of the stand-in:")
+    print_table(("table", "fitted", "adjusted", "give or take"), rows)
+    out.print(
+        "Fitted is least squares, as above; adjusted is what is published, without negative counts "
+        "and with what cells share: 1.96 root mean squared errors, and the standard error of that "
+        "over the releases. It holds for counts like those of the stand-in."
+    )
 
 
 def print_promise(chosen: Plan, budget: Budget) -> None:

@@ -17,7 +17,6 @@ from countwise.release.aims import ANY_LOSS
 from countwise.release.payment import FREE, Payment
 from countwise.release.plan import Plan
 from countwise.release.plan_loss import loss_of
-from countwise.tables.tabulate import counted_for
 from countwise.toml_files import read_toml
 
 
@@ -53,20 +52,19 @@ def refuse_half(url: str | None, dataset: str | None) -> None:
         raise PlanError("--dataset names a budget of a ledger. To fix, add --ledger URL.")
 
 
-def dataset_of(table: Path | None, url: str | None, dataset: str | None) -> str | None:
+def dataset_of(bound: str | None, url: str | None, dataset: str | None) -> str | None:
     """The data set that a release charges: the one its cells were counted for, if they say so."""
-    bound = None if table is None else counted_for(table)
     if bound is None:
         return dataset
     if url is None:
         raise PlanError(
-            f"{table} was counted for data set {bound!r} of a ledger, which its release must "
+            f"the table was counted for data set {bound!r} of a ledger, which its release must "
             "charge. To fix, add --ledger URL."
         )
     if dataset not in (None, bound):
         raise PlanError(
-            f"{table} was counted for data set {bound!r}, not {dataset!r}. To fix, leave --dataset "
-            "out."
+            f"the table was counted for data set {bound!r}, not {dataset!r}. To fix, leave "
+            "--dataset out."
         )
     return bound
 

@@ -1,6 +1,6 @@
 """Files that are written: refused before any work is done, written whole, or gone on with."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,21 @@ def output_files(
     for path in given:
         refuse_existing(path, overwrite=overwrite)
     return given
+
+
+def page_or_table(path: Path | None, *, overwrite: bool) -> None:
+    """Refuse what is neither a page nor a table, and what is there already."""
+    output_files({}, {"--out": (path, (*PAGES, *TABLES))}, overwrite=overwrite)
+
+
+def write_page_or_table(
+    page: Callable[[], str], table: Callable[[], pl.DataFrame], file: Path, *, overwrite: bool
+) -> None:
+    """What the ending of a name says: a page, or a table as CSV or Parquet."""
+    if file.suffix.lower() in TABLES:
+        write_frame(table(), file, overwrite=overwrite)
+    else:
+        write_text(page(), file, overwrite=overwrite)
 
 
 def write_frame(frame: pl.DataFrame, file: Path, *, overwrite: bool) -> None:

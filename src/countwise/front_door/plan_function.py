@@ -1,11 +1,11 @@
 """What a release would cost and how good it would be, before anything is spent."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, cast
 
 import numpy as np
 
-from countwise.errors import PlanError
 from countwise.front_door.charging import Account
 from countwise.front_door.plan_outlooks import (
     LevelOutlook,
@@ -21,6 +21,7 @@ from countwise.front_door.words import (
     targets_of_tree,
     with_zeros_of,
 )
+from countwise.margins.whole import Method
 from countwise.progress import Tell, counted, silent
 from countwise.release.aims import least_plan
 from countwise.release.folder import whole
@@ -29,12 +30,13 @@ from countwise.release.savings import largest_saving
 from countwise.reports.plan_page import plan_page
 from countwise.risk.closed_form import closed_form
 from countwise.risk.loss_curve import POINTS, loss_curve
+from countwise.risk.simulated_tables import table_errors
 from countwise.risk.simulation import LevelError, expected_errors
 from countwise.risk.tree_targets import least_tree_plan
 from countwise.tables.crossed_cells import read_crossed_domain
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.layouts import Layout
-from countwise.tables.reading import read_domain, read_public_counts
+from countwise.tables.reading import read_domain, read_public_cells, read_public_counts
 from countwise.tables.workload import Workload
 
 REPETITIONS = 100
@@ -73,20 +75,21 @@ def plan(
     account = Account(url=ledger, dataset=dataset, releases=releases)
     asked = with_zeros_of(cells, account.plan(plan, words, unit=unit))
     layout = make_layout(words)
+    found: LevelOutlook | TableOutlook
     if asked.across:
-        if stand_in is not None:
-            raise PlanError(
-                "--stand-in simulates releases of one tree, and these tables cross. To fix, leave "
-                "it out: the errors after least squares are known without it."
-            )
         crossing = read_crossed_domain(cells, asked.variables, count=count, layout=layout)
         saving = largest_saving(asked, crossing.workload, least=unit is not None)
         if unit is not None:
             asked = least_plan(asked, crossing.workload)
         costs = account.charges(asked)
-        found: LevelOutlook | TableOutlook = table_outlook(
+        found = table_outlook(
             asked, crossing.workload, least=unit is not None, saving=saving, costs=costs
         )
+        if stand_in is not None:
+            found = _with_trial(
+                found, crossing.workload, layout, Path(stand_in),
+                count=count, repetitions=repetitions, seed=seed, tell=tell,
+            )  # fmt: skip
         shape: Hierarchy | Workload = crossing.workload
     else:
         hierarchy = shape = read_domain(cells, by=asked.by, count=count, layout=layout)
@@ -149,3 +152,31 @@ def _simulated(
         rng=np.random.default_rng(seed),
         tell=tell,
     )
+
+
+def _with_trial(
+    outlook: TableOutlook,
+    cells: Workload,
+    layout: Layout,
+    stand_in: Path,
+    *,
+    count: str,
+    repetitions: int,
+    seed: int,
+    tell: Tell,
+) -> TableOutlook:
+    """The outlook with the errors of releases of public counts of the same cells."""
+    chosen = outlook.chosen
+    _, public = read_public_cells(
+        stand_in, names=chosen.variables, count=count, cells=cells, loader=layout
+    )
+    trial = table_errors(
+        chosen.workload(cells),
+        public,
+        outlook.budget,
+        method=cast(Method, chosen.adjust),
+        repetitions=repetitions,
+        rng=np.random.default_rng(seed),
+        tell=tell,
+    )
+    return replace(outlook, trial=trial)

@@ -17,6 +17,7 @@ from countwise.release.savings import Saving
 from countwise.release.table_accuracy import TableAccuracy, overall, table_accuracy
 from countwise.release.wanted import table_design, targets_of
 from countwise.risk.promised_margins import LevelMargins, level_margins
+from countwise.risk.simulated_tables import SimulatedTables
 from countwise.risk.simulation import LevelError
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.workload import Workload
@@ -156,6 +157,8 @@ class TableOutlook:
     """The accuracy of twice the least loss, where that was looked for."""
     saving: Saving | None = None
     """The table whose leaving out saves most, if that is worth saying."""
+    trial: SimulatedTables | None = None
+    """The errors of simulated releases of a stand-in, where there was one."""
     costs: Series | None = None
     """What so many releases cost, and what is left of the budget of a ledger, if one was named."""
 
@@ -247,6 +250,7 @@ class TableOutlook:
             **({"warning": budget.warning()} if budget.warning() else {}),
             **make_promise(self.chosen.neighbours, budget).to_dict(),
             **({} if self.saving is None else {"expensive": asdict(self.saving)}),
+            **({} if self.trial is None else self.trial.to_dict()),
             **_as_data(self.costs),
         }
 

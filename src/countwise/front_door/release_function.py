@@ -39,7 +39,6 @@ from countwise.tables.confidential import Confidential
 from countwise.tables.cut import PIECE
 from countwise.tables.engines import DEFAULT
 from countwise.tables.spark_session import is_spark, session
-from countwise.tables.tabulate import counted_rows
 from countwise.tables.workload import Workload
 
 
@@ -126,14 +125,14 @@ def release(
     )
     chosen = with_zeros_of(given.domain, make_plan(plan, words))
     if isinstance(table, Confidential):
-        refuse_said_again(given)
+        refuse_said_again(given, chosen)
     else:
         refuse_both(given, chosen)
-    if given.file is not None:
-        chosen = with_rows(chosen, given.file, said=plan is not None or words.get("rows"))
-    dataset = dataset_of(given.file, ledger, dataset)
-    bounded = given.file is not None and counted_rows(given.file) is not None
-    paid = payment(ledger, loss_of(chosen, bounded=bounded), dataset=dataset)
+    counted = given.provenance
+    chosen = with_rows(chosen, counted, said=plan is not None or words.get("rows"))
+    dataset = dataset_of(counted.dataset, ledger, dataset)
+    loss = loss_of(chosen, bounded=counted.rows is not None)
+    paid = payment(ledger, loss, dataset=dataset)
     if table is not None and not isinstance(table, Confidential):
         given = readable(given, chosen)
     source = given.source(chosen)

@@ -18,18 +18,19 @@ from countwise.release.count_sources import (
     record_source,
     table_source,
 )
-from countwise.release.feasible import refuse_infeasible
+from countwise.release.feasible import refuse_infeasible, refuse_more_rows
 from countwise.release.pipeline import MOST_WHOLE, goes_by_pieces
 from countwise.release.plan import Plan
 from countwise.release.spark import spark_record_source
 from countwise.tables.confidential import Confidential
 from countwise.tables.crossed_cells import CrossedDomain
-from countwise.tables.files import Rows, column_names, load
+from countwise.tables.files import Rows, column_names, files_of, load
 from countwise.tables.frames import as_table
 from countwise.tables.layouts import Layout
+from countwise.tables.provenance import Provenance, provenance_of
 from countwise.tables.reading import NO_DOMAIN, read_counts
 from countwise.tables.spark_session import is_spark
-from countwise.tables.tabulate import Tabulation, counted_rows
+from countwise.tables.tabulate import Tabulation
 from countwise.tables.workload import Workload
 
 AnyTable = Confidential | Confidential[Workload]
@@ -54,6 +55,13 @@ class ReleaseInput:
     def file(self) -> Path | None:
         """The file of the table, if it is in one."""
         return Path(self.table) if isinstance(self.table, (str, Path)) else None
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the cells of the table were counted, as far as it says."""
+        if isinstance(self.table, Confidential):
+            return self.table.provenance
+        return provenance_of(() if self.file is None else files_of(self.file))
 
     @property
     def no_totals(self) -> bool:
@@ -137,7 +145,7 @@ def large_source(given: ReleaseInput, plan: Plan) -> CountSource | None:
     return source
 
 
-def refuse_said_again(given: ReleaseInput) -> None:
+def refuse_said_again(given: ReleaseInput, plan: Plan) -> None:
     """A table that was read already is not read again, by other words."""
     said = {
         "records": given.records is not None,
@@ -149,6 +157,11 @@ def refuse_said_again(given: ReleaseInput) -> None:
     if any(said.values()):
         names = ", ".join(name for name, there in said.items() if there)
         raise PlanError(f"the table was read already. To fix, leave out {names}.")
+    if plan.person and given.provenance.rows is None:
+        raise PlanError(
+            f"person={plan.person!r} says that the rows of each person were bounded, and this "
+            "table was counted without. To fix, leave person out, or count the records with it."
+        )
 
 
 def refuse_both(given: ReleaseInput, plan: Plan) -> None:
@@ -164,17 +177,14 @@ def refuse_both(given: ReleaseInput, plan: Plan) -> None:
         raise PlanError("the cells of records come from --domain; leave --cells-are-public out.")
 
 
-def with_rows(plan: Plan, table: Path, *, said: object) -> Plan:
+def with_rows(plan: Plan, counted: Provenance, *, said: object) -> Plan:
     """The plan with the rows a person that the table was counted with, where it says so."""
-    counted = counted_rows(table)
-    if counted is None or counted <= plan.rows:
+    if counted.rows is None or counted.rows <= plan.rows:
         return plan
     if not said:
-        return replace(plan, rows=counted)
-    raise PlanError(
-        f"{table} was counted with up to {counted} rows a person, and the plan promises protection "
-        f"for {plan.rows}. To fix, use --rows {counted}."
-    )
+        return replace(plan, rows=counted.rows)
+    refuse_more_rows(plan, counted)
+    return plan
 
 
 def readable(given: ReleaseInput, plan: Plan) -> ReleaseInput:

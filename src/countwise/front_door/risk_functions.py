@@ -1,24 +1,21 @@
 """Expected losses of estimators, mechanisms and adjustments, on public or made-up counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.output_files import write_text
-from countwise.front_door.words import PathLike, as_list, make_plan, names
+from countwise.front_door.output_files import page_or_table, write_page_or_table
+from countwise.front_door.words import PathLike, as_list
 from countwise.noise.laws import Geometric, IntegerLaw, Laplace, RoundedLaplace
 from countwise.noise.numbers import Number, exact
 from countwise.progress import Tell, counted, silent
-from countwise.release.folder import refuse_existing
-from countwise.reports.risk_page import advice_page, mechanisms_page
+from countwise.reports.risk_page import mechanisms_page
+from countwise.reports.risk_tables import mechanisms_table
 from countwise.risk import number_lists
-from countwise.risk.advice import PURE, RANKED, Option, advise
 from countwise.risk.claim_proof import BOXES, TOLERANCE, Verdict, certify
 from countwise.risk.closed import CLOSED
 from countwise.risk.estimator_claims import EstimatorClaim, parse_claim
@@ -32,8 +29,6 @@ from countwise.risk.search import (
     search_by_simulation,
     search_grid,
 )
-from countwise.tables.hierarchy import Hierarchy
-from countwise.tables.reading import read_public_counts
 
 Numbers = str | Number | Sequence[Number]
 LEAST = Fraction(1, 1000)
@@ -51,8 +46,6 @@ PAIRED = ("identity", "clipped", "resized", "noisefirst")
 """The estimators that are paired when no claim is given: those with a closed form."""
 MECHANISM_DRAWS = 500
 """Draws of a histogram at each ε: its mean errors are then known to a few percent."""
-REPETITIONS = 50
-"""Simulated releases an option: enough to tell apart what differs by a tenth."""
 ERROR_PROBABILITY = 1e-6
 """Of a simulated counterexample being none: once in a million searches."""
 
@@ -176,7 +169,7 @@ def risk_mechanisms(
     """Variance, L1 and L2 error and quantiles of the mechanisms at matched privacy.
 
     Without a `histogram` its true counts are a made-up payroll of 50 bins. A page with the figures
-    is written to `out`.
+    is written to `out`, or a table as CSV or Parquet.
     """
     if not 0 < delta < 1:
         raise InputError(f"delta must be between 0 and 1, got {delta}.")
@@ -187,8 +180,8 @@ def risk_mechanisms(
         )
     given = SALARIES if histogram is None else number_lists.histogram(as_list(histogram))
     bins = [float(h) for h in given]
-    if out is not None:
-        refuse_existing(Path(out), overwrite=overwrite)
+    file = None if out is None else Path(out)
+    page_or_table(file, overwrite=overwrite)
     pairs = compare(
         losses,
         bins,
@@ -197,50 +190,11 @@ def risk_mechanisms(
         delta=delta,
         tell=counted(tell, len(losses)),
     )
-    if out is not None:
-        text = mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta)
-        write_text(text, Path(out), overwrite=overwrite)
+    if file is not None:
+        write_page_or_table(
+            lambda: mechanisms_page(pairs, bins=len(bins), draws=draws, delta=delta),
+            lambda: mechanisms_table(pairs),
+            file,
+            overwrite=overwrite,
+        )
     return pairs
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RiskAdvice:
-    """Options from best to worst by the error of the cells, and what could not be simulated."""
-
-    hierarchy: Hierarchy
-    options: Sequence[Option]
-    refused: Sequence[tuple[str, str]]
-
-
-def risk_advise(
-    table: PathLike,
-    *,
-    by: Any,
-    epsilon: Any,
-    count: str = "count",
-    repetitions: int = REPETITIONS,
-    seed: int = 0,
-    out: PathLike | None = None,
-    overwrite: bool = False,
-    tell: Tell = silent,
-) -> RiskAdvice:
-    """Rank adjustments and mechanisms on a stand-in table. Never on confidential counts.
-
-    The `table` has public or made-up counts, one row a cell. A page is written to `out`.
-    """
-    chosen = make_plan(None, {"by": names(by) or None, "epsilon": epsilon})
-    if out is not None:
-        refuse_existing(Path(out), overwrite=overwrite)
-    hierarchy, cells = read_public_counts(Path(table), by=chosen.by, count=count)
-    ranked, refused = advise(
-        hierarchy,
-        cells,
-        chosen,
-        rng=np.random.default_rng(seed),
-        repetitions=repetitions,
-        tell=counted(tell, len(RANKED) * len(PURE)),
-    )
-    if out is not None:
-        text = advice_page(ranked, hierarchy, epsilon=str(epsilon or ""), repetitions=repetitions)
-        write_text(text, Path(out), overwrite=overwrite)
-    return RiskAdvice(hierarchy=hierarchy, options=ranked, refused=refused)

@@ -52,16 +52,23 @@ def whole_cells(
     Under `auto` the reason says in words what was taken and why.
     """
     seen = Reconstruction(workload=workload, measurements=measurements)
-    table, reason = seen.squares, ""
-    taken: Method = "least-squares"
-    if method == "auto":
-        shrunken, reason = _shrunken(seen, rng)
-        if shrunken is not None:
-            table, taken = shrunken, "auto"
+    table, taken, reason = real_cells(seen, method, rng)
     errors = {each: _error(seen, table, each) for each in [*seen.margins, workload.finest]}
     errors[workload.finest] /= CELLS
     cells = rounded(workload, table, errors, seen.known, rng)
     return WholeCells(cells=frozen(cells), method=taken, reason=reason)
+
+
+def real_cells(
+    seen: Reconstruction, method: Method, rng: np.random.Generator
+) -> tuple[FloatArray, Method, str]:
+    """The same before they are rounded."""
+    if method == "auto":
+        shrunken, reason = _shrunken(seen, rng)
+        if shrunken is not None:
+            return shrunken, "auto", reason
+        return seen.squares, "least-squares", reason
+    return seen.squares, "least-squares", ""
 
 
 def _shrunken(seen: Reconstruction, rng: np.random.Generator) -> tuple[FloatArray | None, str]:

@@ -93,7 +93,11 @@ class Staging:
 
     def forget(self, setting: str) -> None:
         """Take a setting out that is no longer needed."""
-        _write_own(self.folder / RUN, self.settings() | {setting: None})
+        self.remember(setting, None)
+
+    def remember(self, setting: str, value: object) -> None:
+        """Keep what was settled after the run began."""
+        _write_own(self.folder / RUN, self.settings() | {setting: value})
 
     @property
     def drawn(self) -> bool:

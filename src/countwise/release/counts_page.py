@@ -30,12 +30,12 @@ NUMBERS = (NumberColumn(name="count", heading="count"),)
 RANGE = NumberColumn(name="low", heading="range, 95%", upper="high")
 
 
-def release_page(published: Publication) -> str:
-    """The page, complete in itself."""
+def release_page(published: Publication, *, exploring: bool = False) -> str:
+    """The page, complete in itself; or, while it is explored, with sums that are asked for."""
     assert isinstance(published, Release | CrossedRelease)
     release = with_ranges(published)
     table = release.table()
-    listing, left_out = listed(table, _levels(release))
+    listing, left_out = page_listing(release)
     everyone = table.filter(pl.all_horizontal(pl.col(_levels(release)).is_null()))
     return render(
         "release.html",
@@ -48,7 +48,15 @@ def release_page(published: Publication) -> str:
         tables=_drawn(release),
         listing=listing.html(),
         left_out=left_out,
+        exploring=exploring,
     )
+
+
+def page_listing(
+    release: Release | CrossedRelease,
+) -> tuple[Listing, list[tuple[str, str]]]:
+    """The counts that the page of a release has, and the tables that it leaves out."""
+    return listed(release.table(), _levels(release))
 
 
 def with_ranges(release: Release | CrossedRelease) -> Release | CrossedRelease:

@@ -12,6 +12,7 @@ from countwise.noise import joint, opendp_backend, sampling
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.provenance import Provenance
 from countwise.tables.workload import Workload
 
 BYTES_A_NODE = 100
@@ -67,3 +68,12 @@ def refuse_undrawable(plan: Plan, budget: Budget) -> None:
 def memory() -> int:
     """Bytes of memory of this machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def refuse_more_rows(plan: Plan, counted: Provenance) -> None:
+    """Refuse a plan for fewer rows of a person than the table was counted with."""
+    if counted.rows is not None and counted.rows > plan.rows:
+        raise PlanError(
+            f"the table was counted with up to {counted.rows} rows a person, and the plan promises "
+            f"protection for {plan.rows}. To fix, use --rows {counted.rows}."
+        )

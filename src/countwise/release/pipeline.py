@@ -22,6 +22,7 @@ from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.errors import CountwiseError, InputError, PlanError
 from countwise.pages.imprint import today
 from countwise.progress import Tell, silent
+from countwise.release.budget import Budget
 from countwise.release.checkpoints import Staging, identity_of, opened
 from countwise.release.count_ranges import Ranges
 from countwise.release.count_sources import CountSource, HeldSource
@@ -193,6 +194,7 @@ class PieceRun:
         plan = plan.settled(shape)
         budget = plan.budget(shape)
         refuse_undrawable(plan, budget)
+        _same_noise(staging, budget)
         return TaskContext(
             plan=plan,
             budget=budget,
@@ -215,6 +217,24 @@ class PieceRun:
             sealed = self.source.measure(work, each, key, staging.drawing)
             work.measure_top(work.gathered(sealed))
         staging.forget("person_key")
+
+
+def _same_noise(staging: Staging, budget: Budget) -> None:
+    """A run that goes on draws by the laws that it began with.
+
+    What a plan leaves open is settled anew at every start, and another version or machine may
+    settle it in another way; the noise of both would lose more than either says.
+    """
+    laws = [[each.level, each.law.name, str(each.law.scale)] for each in budget.levels]
+    known = staging.settings().get("laws")
+    if not staging.drawn:
+        staging.remember("laws", laws)
+    elif known != laws:
+        raise InputError(
+            "the run that was stopped drew noise by other laws than this version or machine would "
+            "draw for the same plan. To fix, finish it where it was begun, or throw its noisy "
+            "counts away with --fresh."
+        )
 
 
 def _with_sizes(work: TaskContext) -> TaskContext:

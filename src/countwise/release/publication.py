@@ -16,6 +16,8 @@ from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
 from countwise.pages.imprint import Imprint
 from countwise.pages.notebook import Framed, Picture
+from countwise.pages.page import render
+from countwise.pages.text_blocks import TextBlock
 from countwise.progress import Tell, silent
 from countwise.release.arrow_tables import write_tables
 from countwise.release.budget import Budget
@@ -170,8 +172,8 @@ class Publication(ABC):
             **({"checksums": self.checksums} if self.checksums else {}),
         }
 
-    def certificate(self) -> str:
-        """The page that says what the release promises."""
+    def certificate_blocks(self) -> list[TextBlock]:
+        """What the release promises, part by part."""
         return certificate(
             self.plan,
             self.budget,
@@ -183,9 +185,17 @@ class Publication(ABC):
             method=self.method,
             reason=self.reason,
             ranges=self.ranges_in_brief,
-            imprint=self.imprint,
             version=version("countwise"),
             format=str(FORMAT),
+        )
+
+    def certificate(self) -> str:
+        """The page that says it."""
+        return render(
+            "blocks.html",
+            title="Certificate of a release of counts",
+            blocks=self.certificate_blocks(),
+            imprint=self.imprint,
         )
 
     def _loss(self) -> dict[str, Any]:

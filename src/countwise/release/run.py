@@ -17,7 +17,7 @@ from countwise.release.checkpoints import MemoryStore
 from countwise.release.count_ranges import crossed_ranges, ranges_of
 from countwise.release.crossed_release import CrossedRelease, check_margins
 from countwise.release.document import Release
-from countwise.release.feasible import refuse_infeasible
+from countwise.release.feasible import refuse_infeasible, refuse_more_rows
 from countwise.release.measure import measure
 from countwise.release.piece_tasks import TaskContext
 from countwise.release.plan import Plan
@@ -36,6 +36,7 @@ def release(
     table: Confidential | Confidential[Workload], plan: Plan, *, tell: Tell = silent
 ) -> Release | CrossedRelease:
     """Measure the table with the plan's noise and adjust the result."""
+    refuse_more_rows(plan, table.provenance)
     plan = plan.settled(table.space)
     refuse_infeasible(plan, table.space)
     budget = plan.budget(table.space)

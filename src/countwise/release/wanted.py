@@ -31,7 +31,7 @@ TREES_ONLY = {"pool": "", "total": "independent"}
 Patterns = tuple[Pattern, ...]
 KEYS = ("by", "weight", "within")
 TARGET = re.compile(r"(?P<by>.*?)\s*(?:±|:\s*(?:±|\+-|\+/-))(?P<within>.*)", re.DOTALL)
-CELLS = 1 / 6  # of all weight
+CELLS = 1 / 8  # of all weight
 LEAST_TARGET = 1  # published counts are whole numbers
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import polars as pl
 
 from countwise.errors import InputError, ReleaseError
 from countwise.pages.drawn import DrawnTable
+from countwise.pages.text_blocks import Line
 from countwise.release.crossed_release import CrossedRelease
 from countwise.release.document import Release
 from countwise.release.drawn_tables import drawn_tables
@@ -19,12 +19,7 @@ MOST_ROWS = 1_048_576
 """Rows of a sheet, the limit of the file format."""
 MOST_COLUMNS, LONGEST = 16_384, 31
 """Columns of a sheet and characters of its name, limits too."""
-HEADINGS = {"h1", "h2"}
-LINES = {"h1", "h2", "p", "li", "footer"}
-CELLS = {"th", "td", "dt", "dd"}
-ROWS = {"tr", "div"}
 BLOCKS = ("Count", "Range from", "Range to")
-Line = tuple[bool, list[str]]
 
 
 def write_workbook(release: Release | CrossedRelease, path: Path) -> None:
@@ -62,10 +57,9 @@ def fitting(tables: Iterable[DrawnTable]) -> Iterator[DrawnTable]:
 
 
 def certificate_lines(release: Publication) -> list[Line]:
-    """The certificate's page as lines of cells, each with whether it is a heading."""
-    reader = _PageLines()
-    reader.feed(release.certificate())
-    return reader.lines
+    """The certificate as lines of cells, each with whether it is a heading."""
+    imprint: Line = (False, [release.imprint.line or "countwise"])
+    return [imprint, *(line for each in release.certificate_blocks() for line in each.lines())]
 
 
 def _write_certificate(book: Any, lines: Sequence[Line]) -> None:
@@ -119,38 +113,3 @@ def _write_table(book: Any, title: str, table: pl.DataFrame) -> None:
     sheet.set_column(0, len(table.columns) - 1, 18)
     sheet.freeze_panes(1, 0)
     sheet.autofilter(0, 0, len(table), len(table.columns) - 1)
-
-
-class _PageLines(HTMLParser):
-    """Headings, paragraphs and table rows of a page, in order, as lines of plain cells."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.lines: list[Line] = []
-        self._text: list[str] | None = None
-        self._cells: list[str] = []
-        self._head = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        del attrs
-        if tag in LINES | CELLS:
-            self._text = []
-        elif tag == "sup":
-            self.handle_data("^")
-        self._head |= tag == "thead"
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        text = " ".join("".join(self._text or []).split())
-        if tag in LINES and text:
-            self.lines.append((tag in HEADINGS, [text]))
-        elif tag in CELLS:
-            self._cells.append(text)
-        elif tag in ROWS and self._cells:
-            self.lines.append((self._head, self._cells))
-            self._cells, self._head = [], False
-        if tag in LINES | CELLS:
-            self._text = None

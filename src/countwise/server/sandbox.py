@@ -88,7 +88,8 @@ def of_python() -> list[Path]:
     here = {"", os.getcwd()}  # where it was started is no part of Python
     package = str(Path(__file__).parents[2])
     roots = {sys.prefix, sys.base_prefix, package, *(set(sys.path) - here)}
-    system = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys", "/dev")
+    system = ["/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys", "/dev"]
+    system.append("/run/systemd/resolve")  # where names of hosts are looked up
     return [Path(each) for each in (*sorted(roots), *system) if each and Path(each).exists()]
 
 

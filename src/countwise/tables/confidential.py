@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from countwise.arrays import IntArray, frozen
 from countwise.errors import TableError
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.provenance import UNKNOWN, Provenance
 
 MAX_COUNT = 10**15  # sums of counts and noise stay far below 2^63, and exact in doubles below 2^53
 
@@ -42,13 +43,15 @@ class Confidential(Generic[Cells]):
 
     The cells are public and may be read by anyone. The counts leave through `reveal`, which
     only the function that adds noise may call. They are whole, none negative and none unknown:
-    the noise is scaled to whole counts, and would leave a fraction of them to be read.
+    the noise is scaled to whole counts, and would leave a fraction of them to be read. How they
+    were counted, which is public too, goes with them.
     """
 
-    __slots__ = ("__cells", "space")
+    __slots__ = ("__cells", "provenance", "space")
 
-    def __init__(self, space: Cells, cells: IntArray) -> None:
+    def __init__(self, space: Cells, cells: IntArray, provenance: Provenance = UNKNOWN) -> None:
         self.space = space
+        self.provenance = provenance
         self.__cells = frozen(_checked(cells, size=space.cells))
 
     @property
@@ -68,7 +71,9 @@ class Confidential(Generic[Cells]):
     def level(self: "Confidential[Hierarchy]", level: int) -> "Confidential[Hierarchy]":
         """The same people counted at a level of the tree, which becomes the level of cells."""
         return Confidential(
-            self.hierarchy.above(level), self.hierarchy.sums(self.__cells)[level].copy()
+            self.hierarchy.above(level),
+            self.hierarchy.sums(self.__cells)[level].copy(),
+            self.provenance,
         )
 
     def sealed(self, key: bytes) -> bytes:

@@ -19,7 +19,7 @@ from countwise.tables.pattern import Pattern, read_pattern
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels
 from countwise.toml_files import read_toml
 
-COLUMN_KEYS = ("levels", "edges", "labels", "missing", "other")
+COLUMN_KEYS = ("levels", "edges", "labels", "column", "missing", "other")
 NESTED_KEYS = ("columns", "file", "tree", "hierarchy", "code", "indent", "missing", "other")
 SOURCES = ("file", "tree", "hierarchy")
 
@@ -97,6 +97,13 @@ class _Declaration:
                     f"{where}: level column {name!r} is declared {how}. To fix, declare it once, "
                     f"in [columns.{name}] or in the columns of one [nested.…]."
                 )
+        read = [key for factor in factors for key in factor.keys]
+        twice = next((key for key in read if read.count(key) > 1), None)
+        if twice is not None:
+            raise TableError(
+                f"{where}: column {twice!r} of the records is read for two levels. To fix, declare "
+                "levels of one column in one [nested.…], from coarse to fine."
+            )
         return Domain(by=self.by, factors=tuple(factors))
 
     def _columns(self) -> Iterable[Factor]:
@@ -109,12 +116,18 @@ class _Declaration:
                 raise TableError(f"{where}: needs either levels = […] or edges = […].")
             special = self._special(entry, where)
             if "levels" in entry:
+                if "column" in entry:
+                    raise TableError(
+                        f"{where}: column names whose numbers edges cut, and there are levels. To "
+                        "fix, leave it out."
+                    )
                 labels = pl.DataFrame({name: _labels(entry["levels"], where=where)})
                 yield factor_of(labels, **special)
                 continue
             given = _labels(entry["labels"], where=where) if "labels" in entry else None
             bins = make_bins(_list(entry["edges"], where=where), given, where=where)
-            codes = pl.DataFrame({name: [str(code) for code in range(len(bins.labels))]})
+            numbers = str(entry.get("column", name))
+            codes = pl.DataFrame({numbers: [str(code) for code in range(len(bins.labels))]})
             yield factor_of(pl.DataFrame({name: bins.labels}), codes=codes, bins=bins, **special)
 
     def _nested(self) -> Iterable[Factor]:

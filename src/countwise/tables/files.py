@@ -282,6 +282,13 @@ def _files(table: Table) -> list[Path]:
     return [Path(name) for name in sorted(glob(str(table))) if Path(name).is_file()]
 
 
+def files_of(table: Table) -> list[Path]:
+    """The files of a table: one, those of a pattern, or none of a data frame."""
+    if isinstance(table, pl.DataFrame):
+        return []
+    return _files(table) or [table]
+
+
 def is_text(table: Table) -> bool:
     """Whether a table is one text file."""
     if isinstance(table, pl.DataFrame) or not table.is_file():

@@ -33,6 +33,12 @@ def read_variables(text: str | Mapping[str, Sequence[str]]) -> dict[str, tuple[s
     for part in text.split(","):
         name, colon, below = (each.strip() for each in part.partition(":"))
         levels = tuple(each.strip() for each in below.split(">")) if colon else (name,)
+        if not colon and ">" in name:
+            apart = ", ".join(each.strip() for each in name.split(">"))
+            raise TableError(
+                f"variable {name!r} has levels and no name. To fix, name it, such as age: {name}, "
+                f"or, where these cross each other, write {apart}."
+            )
         if not name or not all(levels):
             raise TableError(
                 f"variable {part.strip()!r} can not be read. A variable is a column, such as sex, "

@@ -16,11 +16,12 @@ import polars as pl
 from countwise.arrays import IntArray
 from countwise.errors import TableError
 from countwise.tables.confidential import Confidential
-from countwise.tables.files import ROW, Loader, name_of
+from countwise.tables.files import ROW, Loader, files_of, name_of
 from countwise.tables.frames import as_table
 from countwise.tables.hierarchy import Hierarchy, build, check_level_names, listed
 from countwise.tables.layouts import Layout
 from countwise.tables.order import as_listed
+from countwise.tables.provenance import provenance_of
 from countwise.tables.rowchecks import refuse_alike, refuse_bad_labels, whole_numbers
 from countwise.tables.table_file import TableFile
 from countwise.tables.workload import Workload
@@ -104,6 +105,7 @@ def read_counts(
     seen of a file. Rows of one cell are refused, unless `sum_duplicates` adds them up.
     """
     given = as_table(table)
+    counted = provenance_of(files_of(given))
     if domain is None and cells_are_public is False:
         raise TableError(NO_DOMAIN)
     if domain is None and cells_are_public is None:
@@ -119,11 +121,12 @@ def read_counts(
         names = variables_of(listed(by), across)
         levels = [each for levels in names.values() for each in levels]
         source, counts = _rows(given, levels, count, loader, domain, sum_duplicates)
-        return Confidential(*_crossed_counts(source, counts, names, domain, loader))
+        return Confidential(*_crossed_counts(source, counts, names, domain, loader), counted)
     return Confidential(
         *read_public_counts(
             given, by=by, count=count, domain=domain, loader=loader, sum_duplicates=sum_duplicates
-        )
+        ),
+        counted,
     )
 
 
@@ -172,6 +175,30 @@ def read_public_counts(
         return hierarchy, placed(source, counts, hierarchy, domain=Path(domain))
     hierarchy, order = unique_cells(replace(source, frame=source.ordered(by)), by)
     return hierarchy, counts[order]
+
+
+def read_public_cells(
+    table: object,
+    *,
+    names: Mapping[str, tuple[str, ...]],
+    count: str,
+    cells: Workload | None = None,
+    loader: Loader | None = None,
+) -> tuple[Workload, IntArray]:
+    """The same for variables that cross, by name: their cells, and the counts as a grid.
+
+    `cells` that were read already are the domain, else all combinations of what the rows have.
+    """
+    from countwise.tables.crossed_cells import places_in
+
+    levels = [each for own in names.values() for each in own]
+    source, counts = _rows(table, levels, count, loader, cells, sum_duplicates=False)
+    if cells is None:
+        space, found = _crossed_counts(source, counts, names, None, loader)
+        return space, found.reshape(space.shape)
+    place = places_in(cells, source.frame)
+    found = located(source, counts, place, cells=cells.cells, domain=None)
+    return cells, found.reshape(cells.shape)
 
 
 def _rows(

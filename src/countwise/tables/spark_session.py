@@ -10,10 +10,19 @@ from typing import Any
 from countwise.errors import TableError
 
 SCHEMES = ("spark", "pyspark")
-EVENT_LOG = "spark.eventLog.enabled"
+EVENT_LOG, PAGES = "spark.eventLog.enabled", "spark.ui.enabled"
+ENCRYPTION = "spark.io.encryption.enabled"
+USUAL = {EVENT_LOG: "false", PAGES: "true", ENCRYPTION: "false"}
+"""What a session has where its settings say nothing."""
+KEPT = (
+    (EVENT_LOG, "true", "keeps an event log, which would hold exact numbers of records and people"),
+    (PAGES, "true", "has a web page, which would show queries with the key of bounded rows"),
+    (ENCRYPTION, "false", "writes records and counts on its way that are not encrypted"),
+)
+"""Settings that an open session keeps, their unsafe value, and what it would do."""
 SETTINGS = {
-    "spark.io.encryption.enabled": "true",  # shuffled and spilled records and counts
-    "spark.ui.enabled": "false",  # shows queries, with the key of bounded rows in them
+    ENCRYPTION: "true",  # shuffled and spilled records and counts
+    PAGES: "false",  # shows queries, with the key of bounded rows in them
     EVENT_LOG: "false",  # keeps them, and exact numbers of records, people and cells
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -55,14 +64,21 @@ def session(engine: str) -> Any:
             f"engine {engine!r} can not be reached: {type(problem).__name__}. To fix, check the "
             "host and the port in its URL, and that Java 17 or later is installed."
         ) from None
-    if str(made.sparkContext.getConf().get(EVENT_LOG, "false")).lower() == "true":
-        raise TableError(
-            f"engine {engine!r}: a session of Spark is open already and keeps an event log, which "
-            "would hold exact numbers of records and people. To fix, stop the session, or open it "
-            f"with {EVENT_LOG}=false."
-        )
+    _refuse_open_session(made, engine)
     made.sparkContext.setLogLevel("OFF")
     return made
+
+
+def _refuse_open_session(made: Any, engine: str) -> None:
+    """A session that was open already keeps its settings, whatever we asked for."""
+    now = made.sparkContext.getConf()
+    for name, unsafe, why in KEPT:
+        if str(now.get(name, USUAL[name])).lower() == unsafe:
+            safe = "true" if unsafe == "false" else "false"
+            raise TableError(
+                f"engine {engine!r}: a session of Spark is open already and {why}. To fix, stop "
+                f"that session, or open it with {name}={safe}."
+            )
 
 
 @contextmanager

@@ -21,9 +21,9 @@ from countwise.tables.contribution import bounded, fresh_key
 from countwise.tables.crossed_cells import CrossedDomain
 from countwise.tables.dialect import PLAIN, Reading
 from countwise.tables.domain import Domain
-from countwise.tables.engines import DEFAULT, PARQUET, READ_FILES, RecordTable, opened
-from countwise.tables.file_faults import PARSER_FAULTS
+from countwise.tables.engines import DEFAULT, READ_FILES, RecordTable, opened
 from countwise.tables.hierarchy import Hierarchy
+from countwise.tables.provenance import Provenance
 from countwise.tables.workload import Workload
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ Refusal = Callable[[RecordTable, "Tabulation"], str]
 Add = Callable[[IntArray, IntArray], None]
 """Takes numbers of cells, which may repeat, and the rows to be added to each."""
 OUTSIDE = ("refuse", "other")
-PERSON, ROWS, NAMELESS, ROW, DATASET = (
-    f"countwise {name}" for name in ("person", "rows", "nameless", "row", "dataset")
+PERSON, ROWS, NAMELESS, ROW = (
+    f"countwise {name}" for name in ("person", "rows", "nameless", "row")
 )
 
 
@@ -65,10 +65,14 @@ class Tabulation:
                     'add a line such as other = "elsewhere" there, or at the top for all columns.'
                 )
 
+    def provenance(self, dataset: str | None = None) -> Provenance:
+        """What is known of cells that are counted so."""
+        return Provenance(rows=None if self.person is None else self.rows, dataset=dataset)
+
 
 def tabulate(records: object, tabulation: Tabulation, *, engine: str = DEFAULT) -> Confidential:
     """The confidential table of records in a file, a data frame, or a table of an engine."""
-    return Confidential(*_cells(records, tabulation, engine))
+    return Confidential(*_cells(records, tabulation, engine), tabulation.provenance())
 
 
 def tabulate_across(
@@ -76,7 +80,8 @@ def tabulate_across(
 ) -> Confidential[Workload]:
     """The same for variables that cross; the tabulation's domain is that of the crossing."""
     workload = crossing.workload
-    return Confidential(workload, crossing.ordered(_product(records, tabulation, engine)))
+    cells = crossing.ordered(_product(records, tabulation, engine))
+    return Confidential(workload, cells, tabulation.provenance())
 
 
 def write_confidential_cells(
@@ -106,30 +111,8 @@ def write_confidential_cells(
     if file.suffix.lower() == ".csv":
         frame.write_csv(file)
     else:
-        bound = {ROWS: str(tabulation.rows)} if tabulation.person is not None else {}
-        whose = {} if dataset is None else {DATASET: dataset}
-        frame.write_parquet(file, metadata=bound | whose)
+        frame.write_parquet(file, metadata=tabulation.provenance(dataset).to_metadata())
     return space
-
-
-def counted_rows(file: Path) -> int | None:
-    """The rows a person that a tabulated Parquet file was bounded by; None if it does not say."""
-    found = _mark(file, ROWS)
-    return int(found) if found is not None and found.isdecimal() else None
-
-
-def counted_for(file: Path) -> str | None:
-    """The data set of a ledger that a tabulated Parquet file was counted for, if it was."""
-    return _mark(file, DATASET)
-
-
-def _mark(file: Path, name: str) -> str | None:
-    if file.suffix.lower() not in PARQUET or not file.is_file():
-        return None
-    try:
-        return pl.read_parquet_metadata(file).get(name)
-    except (*PARSER_FAULTS, OSError):
-        return None
 
 
 def _cells(records: object, tabulation: Tabulation, engine: str) -> tuple[Hierarchy, IntArray]:

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from countwise.choices import one_of
 from countwise.errors import SchemaError
 from countwise.verification.schema import schema_from_dict
 
@@ -34,11 +33,20 @@ def draft_schema(
     count: int | None = None,
     rows: int | None = None,
     title: str = "",
+    names_are_public: bool = False,
 ) -> SchemaDraft:
-    """A schema with what is stated of columns, and with the others as questions."""
+    """A schema with what is stated of columns, and with the others as questions.
+
+    The others are named only if `names_are_public`: the first line of a file without a header is
+    a record.
+    """
     _refuse_values(columns)
     for name in (*stated, *([person] if person is not None else ())):
-        one_of(name, columns, what="a column", error=SchemaError)
+        if name not in columns:
+            raise SchemaError(
+                f"the file has no column {name!r} among its {len(columns)}. To fix, check the "
+                "names in its first line, which are not shown: without a header they are data."
+            )
     who: Facts = {"one_row_each": True} if person is None else {"id": person}
     who |= {"count": count} if count is not None else {}
     who |= {"rows": rows} if rows is not None else {}
@@ -53,7 +61,14 @@ def draft_schema(
         questions.append("How many persons there are, if that is public: count in [person]?")
     if person is not None and rows is None:
         questions.append("How many rows a person has at most: rows in [person]?")
-    for name in columns:
+    others = [name for name in columns if name != person and name not in known]
+    if others and not names_are_public:
+        lines += ["", f"# {len(others)} other columns: --names-are-public lists them."]
+        questions.append(
+            f"What are the {len(others)} other columns? If the first line of the file is its "
+            "header, and no record, --names-are-public lists them."
+        )
+    for name in columns if names_are_public else known:
         if name == person:
             continue
         lines.append("")

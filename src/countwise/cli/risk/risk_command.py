@@ -11,9 +11,11 @@ from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table, progress
 from countwise.cli.options import Seed
 from countwise.cli.risk import claim_commands
+from countwise.cli.risk.advice_tables import advice_data, print_advice
 from countwise.cli.risk.claim_commands import plain
 from countwise.errors import InputError
-from countwise.front_door import risk_functions
+from countwise.front_door import advice_function, risk_functions
+from countwise.front_door.advice_function import RiskAdvice
 from countwise.front_door.risk_functions import KINDS
 from countwise.noise.numbers import exact, written
 from countwise.risk import number_lists
@@ -23,7 +25,10 @@ from countwise.risk.mechanisms import DELTA, MECHANISMS
 
 app = typer.Typer(help="Expected loss of estimators and mechanisms, on public or made-up counts.")
 
-Page = Annotated[Path | None, typer.Option("--out", help="Write a page with the figures here.")]
+Page = Annotated[
+    Path | None,
+    typer.Option("--out", help="Page with the figures (.html), or table (.csv, .parquet)."),
+]
 
 
 app.command("search", epilog=claim_commands.SEARCH_EXAMPLE)(claim_commands.search)
@@ -129,7 +134,7 @@ def mechanisms(
     if len(shown) < len(pairs):
         out.print(f"{len(pairs) // len(MECHANISMS)} values of ε computed; --json prints all.")
     if page is not None:
-        out.print(f"See the figures: open {page.resolve()}")
+        out.print(f"Written: {page.resolve()}", soft_wrap=True)
 
 
 def _round(epsilon: Fraction) -> bool:
@@ -144,48 +149,48 @@ def _round(epsilon: Fraction) -> bool:
 def advise_on(
     table: Annotated[Path, typer.Argument(help="PUBLIC or made-up counts, one row a cell.")],
     by: options.By = None,
+    across: options.Across = None,
+    tables: options.Tables = None,
     count: Annotated[str, typer.Option(help="Count column.")] = "count",
-    epsilon: options.Epsilon = None,
+    epsilon: Annotated[
+        str | None, typer.Option(help="Privacy loss in all; several such as 0.5,1,2 in one run.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="The same as zCDP, of tables that cross: 0.05,1/2.")
+    ] = None,
     repetitions: Annotated[
         int, typer.Option(min=3, help="Simulated releases an option.")
-    ] = risk_functions.REPETITIONS,
+    ] = advice_function.REPETITIONS,
     seed: Seed = 0,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write every figure here, .csv or .parquet.")
+    ] = None,
     page: Page = None,
     overwrite: options.Overwrite = False,
     json: options.Json = False,
 ) -> None:
-    """Rank adjustments and mechanisms on a stand-in table. Never on confidential counts."""
+    """Rank what plans could do by all their tables, on a stand-in. Never on confidential counts."""
     with progress() as tell:
-        advice = risk_functions.risk_advise(
+        advice = advice_function.risk_advise(
             table,
             by=by,
+            across=across,
+            tables=tables,
             epsilon=epsilon,
+            rho=rho,
             count=count,
             repetitions=repetitions,
             seed=seed,
+            csv=csv,
             out=page,
             overwrite=overwrite,
             tell=tell,
         )
-    hierarchy, ranked = advice.hierarchy, advice.options
     if json:
-        options_ = [plain(asdict(o)) | {"cell_rmse": o.cell_rmse(hierarchy.cells)} for o in ranked]
-        print_json({"warning": WARNING, "options": options_, "refused": advice.refused})
+        refused = advice.refused if isinstance(advice, RiskAdvice) else []
+        print_json({"warning": WARNING, "options": advice_data(advice), "refused": refused})
         return
     out.print(f"{WARNING}\n", style="bold")
-    print_table(
-        ("adjustment", "noise", *(f"{level}, rmse" for level in hierarchy.levels), "cells, sse"),
-        [
-            (
-                o.adjustment,
-                o.mechanism,
-                *(f"{value:,.2f}" for value in o.level_rmse),
-                f"{o.cells_sse:,.0f} ± {o.cells_error:,.0f}",
-            )
-            for o in ranked
-        ],
-    )
-    for name, problem in advice.refused:
-        out.print(f"Not simulated: {name}: {problem}")
+    print_advice(advice)
     if page is not None:
-        out.print(f"See the ranking: open {page.resolve()}")
+        out.print(f"Written: {page.resolve()}", soft_wrap=True)

@@ -7,7 +7,7 @@ import typer
 
 from countwise.cli import options
 from countwise.cli.console import out, print_json
-from countwise.front_door.verify_functions import read_receipt, receipt_check
+from countwise.front_door.verify.verify_functions import read_receipt, receipt_check
 
 app = typer.Typer(no_args_is_help=True, help="Receipts of the verification server.")
 

@@ -8,7 +8,7 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import out, print_json
 from countwise.cli.verify.verify_options import Table
-from countwise.front_door import schema_functions
+from countwise.front_door.verify import schema_functions
 
 DRAFT_EXAMPLE = (
     'Example: countwise verify schema data.csv --person id --integer "age: 18 to 70" '
@@ -33,6 +33,13 @@ def schema(
     count: Annotated[int | None, typer.Option(help="Persons, if that is public.")] = None,
     rows: Annotated[int | None, typer.Option(help="The most rows of a person.")] = None,
     title: Annotated[str, typer.Option(help="What the data are.")] = "",
+    names_are_public: Annotated[
+        bool,
+        typer.Option(
+            "--names-are-public",
+            help="List the columns that are not stated: the first line is a header, no record.",
+        ),
+    ] = False,
     table: Table = None,
     file: Annotated[Path | None, typer.Option("--out", help="Schema file to write.")] = None,
     overwrite: options.Overwrite = False,
@@ -50,6 +57,7 @@ def schema(
         count=count,
         rows=rows,
         title=title,
+        names_are_public=names_are_public,
         table=table,
         out=file,
         overwrite=overwrite,

@@ -8,7 +8,7 @@ import typer
 from countwise.cli import options
 from countwise.cli.console import out, print_json, print_table
 from countwise.cli.verify.verify_options import Border, Page
-from countwise.front_door import verify_functions
+from countwise.front_door.verify import verify_functions
 from countwise.verification.answer import Answer
 from countwise.verification.rules import RULES
 from countwise.verification.wording import LEVEL

@@ -24,8 +24,8 @@ from countwise.cli.verify.verify_options import (
     Skewness,
     Table,
 )
-from countwise.front_door import verify_functions
-from countwise.front_door.verify_functions import PARTITIONS
+from countwise.front_door.verify import verify_functions
+from countwise.front_door.verify.verify_functions import PARTITIONS
 
 DATA = "data"
 

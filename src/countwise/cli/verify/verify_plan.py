@@ -17,8 +17,8 @@ from countwise.cli.verify.verify_options import (
     Skewness,
     Table,
 )
-from countwise.front_door import verify_plan_function
-from countwise.front_door.verify_plan_function import REHEARSALS, REPETITIONS, VerdictOutlook
+from countwise.front_door.verify import verify_plan_function
+from countwise.front_door.verify.verify_plan_function import REHEARSALS, REPETITIONS, VerdictOutlook
 from countwise.noise.numbers import written
 from countwise.verification.planner import SimulatedPower
 from countwise.verification.rules import RULES

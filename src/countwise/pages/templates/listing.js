@@ -21,6 +21,7 @@ for (const box of document.querySelectorAll(".listing")) (async () => {
   };
   const line = (i) => {
     const tr = document.createElement("tr");
+    tr.dataset.row = i;
     labels.forEach((each, k) => tr.append(cell(k ? "td" : "th", each.codes[i] < 0 ? "" : each.labels[each.codes[i]])));
     for (const each of numbers) {
       const low = said(each.values[i], each.places);

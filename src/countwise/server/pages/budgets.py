@@ -44,14 +44,18 @@ def dataset(request: Request, steward: Stewardships, actor: Caller, name: PathNa
     return show("steward_dataset.html", actor, request=request, dataset=found[0], users=users)
 
 
-@router.post("/proposals/{id}/{how}")
-def decide(
-    steward: Stewardships, actor: Changing, id: Id,
-    how: Annotated[Literal["approve", "refuse"], InPath()],
-) -> Response:  # fmt: skip
-    """Approve another steward's proposal, or turn it down."""
-    steward.decide(actor, id, approve=how == "approve")
-    return see(f"/steward?done={how}")
+@router.post("/proposals/{id}/approve")
+def approve(steward: Stewardships, actor: Changing, id: Id) -> Response:
+    """Approve another steward's proposal."""
+    steward.decide(actor, id, approve=True)
+    return see("/steward?done=approve")
+
+
+@router.post("/proposals/{id}/refuse")
+def refuse(steward: Stewardships, actor: Changing, id: Id) -> Response:
+    """Turn a proposal down."""
+    steward.decide(actor, id, approve=False)
+    return see("/steward?done=refuse")
 
 
 @router.get("/budgets/{scope}/{name}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from countwise.choices import one_of
 from countwise.errors import InputError
-from countwise.front_door.verify_functions import numbers, whole_list
+from countwise.front_door.verify.verify_functions import numbers, whole_list
 from countwise.front_door.words import PathLike, as_list, names
 from countwise.noise.numbers import Number, written
 from countwise.progress import Tell, counted, silent

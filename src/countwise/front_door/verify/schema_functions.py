@@ -29,6 +29,7 @@ def verify_schema(
     count: int | None = None,
     rows: int | None = None,
     title: str = "",
+    names_are_public: bool = False,
     table: str | None = None,
     out: PathLike | None = None,
     overwrite: bool = False,
@@ -37,7 +38,8 @@ def verify_schema(
 
     The `person` is the column that says whose a row is, unless there is `one_row_each`. State each
     `number` and `integer` as "age: 18 to 70", a `category` as "sex: Female, Male" with the
-    reference first, and `binary` columns of 0 and 1 by name. What is not stated becomes a question.
+    reference first, and `binary` columns of 0 and 1 by name. What is not stated becomes a question:
+    column by column if `names_are_public`, so that the first line is a header and no record.
     """
     if (person is None) is not one_row_each:
         raise SchemaError("say how a person is known: either --person COLUMN or --one-row-each.")
@@ -47,7 +49,15 @@ def verify_schema(
                               for text in (number, integer, category, binary)))  # fmt: skip
     with opened(str(data), table=table) as source:
         columns = list(source.columns)
-    draft = draft_schema(columns, stated, person=person, count=count, rows=rows, title=title)
+    draft = draft_schema(
+        columns,
+        stated,
+        person=person,
+        count=count,
+        rows=rows,
+        title=title,
+        names_are_public=names_are_public,
+    )
     if out is not None:
         write_text(draft.text, Path(out), overwrite=overwrite)
     return draft

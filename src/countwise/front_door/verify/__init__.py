@@ -1,0 +1,1 @@
+"""The functions of countwise verify, the commands below it, and receipts."""
