@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from least_worst import Best
+
 OWN = ("default", "all defaults")
 LOSING = 1.03
 PROMISED = 0.93
@@ -118,7 +120,7 @@ def as_page(results: dict[str, Any]) -> str:
         ("Tables known before", known),
     ):
         if these:
-            lines += [f"## {title}", "", *summary(these), ""]
+            lines += [f"## {title}", "", *summary(these, results), ""]
     torn = {name: row["equal cells"] for name, row in results.items() if "equal cells" in row}
     if torn:
         lines += ["## What no method can have", "", *bounds(torn), ""]
@@ -143,7 +145,7 @@ def provenance(scored: dict[str, Any], roots: dict[str, Any], ranged: dict[str, 
     return f"Commits measured: {'; '.join(told)}."
 
 
-def summary(these: dict[str, Any]) -> list[str]:
+def summary(these: dict[str, Any], results: dict[str, Any]) -> list[str]:
     """One line a table: where the default does worst and best, and its gain on least squares."""
     lost = sum(each.ratio.lost for row in these.values() for each in levels(row))
     count = sum(len(row["levels"]) for row in these.values())
@@ -160,12 +162,15 @@ def summary(these: dict[str, Any]) -> list[str]:
         squares = {
             each: np.array(row["squared"][each])[:, -1] for each in ("default", "least squares")
         }
-        marks = [each.level for each in found if each.ratio.lost]
+        marks = ", ".join(each.level for each in found if each.ratio.lost)
+        if marks and "equal cells" in results[name]:
+            bound, error = results[name]["equal cells"]["bound"]
+            marks += f"; of any method at least {bound:.3f} ± {error:.3f} in one of its kind, below"
         lines.append(
             f"| {name} | {row['releases']} | {row['sizes'][-1]:,} | {100 * row['empty']:.0f}% | "
             f"{worst.level} | {worst.best} | {written(worst.ratio)} | {written(found[-1].ratio)} | "
             f"{written(ratio(squares['default'], squares['least squares']))} | "
-            f"{MARK + ' ' + ', '.join(marks) if marks else ''} |"
+            f"{MARK + ' ' + marks if marks else ''} |"
         )
     return lines
 
@@ -177,7 +182,8 @@ method, table by table, for the totals of the lone cells above in one cell and i
 ones. The *bound* says what there is to be had: whatever a method does, if it treats all cells
 alike, the largest of its ratios is no less. It is what the posterior mean of someone has who knows
 the total, that the truth is one of these tables and how likely each is, and who may release
-fractions (`benchmarks/least_worst.py`); methods that know nothing have more."""
+fractions (`benchmarks/least_worst.py`); methods that know nothing have more. What the default has
+beyond it may still be there to gain."""
 
 
 def bounds(torn: dict[str, Any]) -> list[str]:
@@ -185,19 +191,21 @@ def bounds(torn: dict[str, Any]) -> list[str]:
     lines = [BOUNDS, "", "| total | in cells | releases | best there | default / best | bound |"]
     lines.append("|---" * 6 + "|")
     for name, row in torn.items():
+        bound, error = row["bound"]
         for number, one in row["errors"].items():
             cells = [*levels(one)][-1]
             lines.append(
                 f"| {name} | {number} | {one['releases']} | {cells.best} | {written(cells.ratio)} "
-                f"| {row['bound']:.3f} |"
+                f"| {bound:.3f} ± {error:.3f} |"
             )
     return lines
 
 
-def lowest(errors: dict[str, Any]) -> float:
-    """Mean squared error in the cells of the best other method."""
-    cells = [*levels(errors)][-1]
-    return float(cells.roots[cells.best] ** 2)
+def lowest(errors: dict[str, Any]) -> Best:
+    """The error in the cells of the best other method."""
+    squares = np.array(errors["squared"][[*levels(errors)][-1].best])[:, -1]
+    spread = squares.std(ddof=1) / sqrt(len(squares)) if len(squares) > 1 else float("nan")
+    return Best(float(squares.mean()), float(spread))
 
 
 TOTALS = """The total of the default is that of least squares. It is one count a release, so the
@@ -268,7 +276,9 @@ def ranges(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
                 if not group.startswith("level "):
                     kept = everywhere.setdefault(group, {})
                     kept[prior] = kept.get(prior, np.zeros(3)) + tally
-    lines = [RANGES, "", f"| all tables {COLUMNS}", "|---" * 7 + "|"]
+    rows = [tallies(row, group) for row in found.values() for group in row["tally"]["default"]]
+    lines = [RANGES, "", shortfalls([*everywhere.values(), *rows]), ""]
+    lines += [f"| all tables {COLUMNS}", "|---" * 7 + "|"]
     lines += [
         f"| {group} | {both(tally)} |"
         for group, tally in everywhere.items()
@@ -291,6 +301,16 @@ def ranges(found: dict[str, Any], alone: dict[str, Any]) -> list[str]:
         if count
     ]
     return lines + (["", *refusals] if refusals else [])
+
+
+def shortfalls(rows: list[dict[str, np.ndarray]]) -> str:
+    """Of how many rows there are enough cases, and in how many of them ranges hold too little."""
+    parts = []
+    for prior in ("default", "published"):
+        enough = [row[prior] for row in rows if prior in row and row[prior][0] >= ENOUGH_CASES]
+        short = sum(held < PROMISED * cases for cases, held, _ in enough)
+        parts.append(f"{short} of {len(enough)} rows by *{prior}*")
+    return f"With 1,000 or more cases, fewer than 93% are held in {' and in '.join(parts)}."
 
 
 def tallies(row: dict[str, Any], group: str) -> dict[str, np.ndarray]:

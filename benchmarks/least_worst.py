@@ -10,6 +10,7 @@ the method.
 """
 
 from math import comb, log
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,7 +20,7 @@ from countwise.arrays import FloatArray, IntArray
 from countwise.noise.laws import IntegerLaw
 
 DRAWS, AT_A_TIME = 1_200, 300
-ROUNDS, STEP = 400, 0.3  # of weights moved towards the tables where the ratio is largest
+ROUNDS, STEP = 200, 0.5  # of weights moved towards the tables where the ratio is largest
 FAINTEST = 1e-12
 
 
@@ -38,8 +39,20 @@ def equal_cells(table: Table) -> dict[int, Table]:
     }
 
 
-def least_worst(tables: dict[int, Table], law: IntegerLaw, best: dict[int, float]) -> float:
-    """No method has a smaller largest ratio of root mean squared errors to the best ones."""
+class Best(NamedTuple):
+    """The least mean squared error of the methods compared, and its standard error."""
+
+    square: float
+    error: float
+
+
+def least_worst(
+    tables: dict[int, Table], law: IntegerLaw, best: dict[int, Best]
+) -> tuple[float, float]:
+    """No method has a smaller largest ratio of root mean squared errors to the best ones.
+
+    With its standard error, from those of the best.
+    """
     rng = np.random.default_rng()
     size = int(tables[1].cells.sum())
     drawn = {}
@@ -49,9 +62,10 @@ def least_worst(tables: dict[int, Table], law: IntegerLaw, best: dict[int, float
             noise = law.isf(1 - rng.random((AT_A_TIME, len(table.cells))))
             parts.append(beliefs(table.cells + noise, law, size, tuple(tables)))
         drawn[number] = tuple(np.concatenate(each) for each in zip(*parts, strict=True))
-    smallest = np.array([best[number] for number in tables])
+    smallest = np.array([best[number].square for number in tables])
+    doubts = np.array([best[number].error for number in tables]) / smallest
     truths = [table.cells for table in tables.values()]
-    weights, bound = np.full(len(tables), 1 / len(tables)), 0.0
+    weights, bound, error = np.full(len(tables), 1 / len(tables)), 0.0, 0.0
     for _ in range(ROUNDS):
         prior = np.log(weights / smallest)
         errors = [
@@ -59,10 +73,13 @@ def least_worst(tables: dict[int, Table], law: IntegerLaw, best: dict[int, float
             for (logs, means), truth in zip(drawn.values(), truths, strict=True)
         ]
         ratios = np.array(errors) / smallest
-        bound = max(bound, float(weights @ ratios / weights.sum()))
+        parts = weights * ratios / weights.sum()
+        if parts.sum() > bound:
+            bound, error = float(parts.sum()), float(np.sqrt(((parts * doubts) ** 2).sum()))
         weights = weights * np.exp(STEP * (ratios / ratios.max() - 1))
         weights = np.maximum(weights / weights.sum(), FAINTEST)
-    return float(np.sqrt(bound))
+    root = float(np.sqrt(bound))
+    return root, error / (2 * root)
 
 
 def error_of_knowing(logs: FloatArray, means: FloatArray, truth: IntArray) -> float:

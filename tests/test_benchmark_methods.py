@@ -241,7 +241,21 @@ def test_the_page_marks_what_the_default_loses_and_what_ranges_miss() -> None:
     assert "1 tables, 2 levels, 1 of them marked" in bad
     assert good.count("**✗**") == 0
     assert bad.count("90.0% **✗**") == 4
+    assert "held in 0 of 2 rows by *default* and in 0 of 2 rows by *published*" in good
+    assert "held in 2 of 2 rows by *default* and in 2 of 2 rows by *published*" in bad
     assert "10.0% | 10" in bad
+
+
+def test_the_page_shows_what_no_method_can_have() -> None:
+    one = row(1.05, 1900)
+    page = as_page({"one": one | {"equal cells": {
+        "errors": {"1": one["errors"], "2": row(2.0, 1900)["errors"]}, "bound": (1.2, 0.01)
+    }}})  # fmt: skip
+    assert "| one | 1 | 15 | least squares | 1.025 ± 0.000 | 1.200 ± 0.010 |" in page
+    assert "| one | 2 | 15 | least squares | 1.414 ± 0.000 | 1.200 ± 0.010 |" in page
+    assert "of any method" not in page
+    lost = row(1.1, 1900) | {"equal cells": {"errors": {}, "bound": (1.2, 0.01)}}
+    assert "part; of any method at least 1.200 ± 0.010 in one" in as_page({"one": lost})
 
 
 def test_totals_are_compared_in_many_releases() -> None:

@@ -13,7 +13,7 @@ from countwise.noise.laws import Geometric
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 from accuracy_tables import flat
-from least_worst import beliefs, chosen_chances, equal_cells, least_worst
+from least_worst import Best, beliefs, chosen_chances, equal_cells, least_worst
 
 
 def test_chances_of_sets_are_sums_over_all_of_them() -> None:
@@ -46,5 +46,7 @@ def test_the_bound_is_that_of_a_game_that_is_known() -> None:
     ratio in the worse one, the lone cell's: its mean square is (2²/n)·(1 - 1/n)."""
     tables = equal_cells(flat([2, 0, 0, 0, 0, 0], total="1", parts="1"))
     assert [each.cells.tolist()[:2] for each in tables.values()] == [[2, 0], [1, 1]]
-    found = least_worst(tables, Geometric(scale=Fraction(10**5)), {1: 0.01, 2: 0.01})
+    alike = Best(0.01, 0.001)
+    found, error = least_worst(tables, Geometric(scale=Fraction(10**5)), {1: alike, 2: alike})
+    assert error == pytest.approx(found * 0.1 / 2, rel=1e-2)
     assert found == pytest.approx(np.sqrt(4 / 6 * (1 - 1 / 6) / 0.01), rel=1e-2)

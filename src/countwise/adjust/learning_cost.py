@@ -17,15 +17,15 @@ from countwise.adjust.tree_least_squares import SMALLEST_VARIANCE
 from countwise.arrays import FloatArray
 from countwise.tables.hierarchy import Hierarchy
 
-MOST_SECONDS = 120.0  # people wait so long for a better table, and not much longer
-MOST_BYTES = 4e9  # half of what a small machine has
+MOST_SECONDS = 120.0  # a release is waited for that long, and rarely longer
+MOST_BYTES = 4e9  # half of the memory of a small machine
 SPREAD = log(1e9)  # between the largest and the smallest expectation
 REACH = 25  # standard deviations of the noise that likelihoods are tabled below zero, and above
-TABLE_SECONDS = 2e-7  # an entry of the tables
-NODE_SECONDS = 1.2e-5  # a node, by all laws that it is compared under
-NODE_BYTES = 250.0  # a node, while it is learned from
-LEVEL_SECONDS = 0.5  # of a level of any size, as measured
-LEVEL_BYTES = 1e8  # the same
+TABLE_SECONDS = 2e-7  # an entry of the tables, three transforms of it, measured on one core
+NODE_SECONDS = 1.2e-5  # a node under all laws when no two are alike; a quarter where many are
+NODE_BYTES = 250.0  # some thirty numbers for each node, about twice what was measured
+LEVEL_SECONDS = 0.5  # EM on as many nodes as are taught, in folds, where they are few
+LEVEL_BYTES = 1e8  # components of the nodes that are taught
 ENTRY_BYTES = 3 * 8.0  # a likelihood, a mean and a variance
 
 
