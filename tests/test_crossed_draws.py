@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from countwise.front_door.draw_files import continued
 from typer.testing import CliRunner
 
 import countwise as cw
 from countwise.cli import app
 from countwise.errors import InputError
+from countwise.front_door.output_files import continued
 from countwise.inference import lattice_chains
 from countwise.inference.chain_draws import chain_draws, is_chain
 from countwise.inference.crossed_posterior import CrossedPosterior

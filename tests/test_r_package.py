@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from countwise.front_door.draw_files import write_draws
 
 import countwise as cw
+from countwise.front_door.output_files import write_draws
 from countwise.inference.crossed_posterior import CrossedPosterior, crossed_posterior
 from countwise.tables.workload import Margin
 from needs import needs
