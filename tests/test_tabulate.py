@@ -256,7 +256,7 @@ def test_the_example_of_the_documentation_runs(
 ) -> None:
     page = (Path(__file__).parents[1] / "docs" / "records.md").read_text()
     blocks = re.findall(r"```(toml|python)\n(.*?)```", page, flags=re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["toml", "python", "python"]
+    assert [kind for kind, _ in blocks] == ["toml", "python", "python", "python"]
     (tmp_path / "counties.csv").write_text("state,county\nN,1\nN,2\nS,1\n")
     (tmp_path / "domain.toml").write_text(blocks[0][1])
     frame = pl.DataFrame(
