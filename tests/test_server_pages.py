@@ -308,7 +308,7 @@ def test_from_the_form_to_the_answer_and_its_receipt(office, ann):
     office.work()
     assert ann.get(f"{place}/status?was=queued").headers["hx-refresh"] == "true"
     text = ann.read(place)
-    assert "<h1>Supported</h1>" in text
+    assert "✓</span> Supported</h1>" in text
     assert CLAIM in text
     assert '<svg class="chart"' in text
     assert "Budget" in text

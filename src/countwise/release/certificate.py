@@ -135,13 +135,18 @@ def _facts(
         [
             *make_promise(plan.neighbours, budget).facts(),
             ("Published counts", f"{size:,}"),
-            ("Noise", MECHANISMS[plan.mechanism].words),
-            ("Then made to add up by", way),
+            ("Noise", _begun(MECHANISMS[plan.mechanism].words)),
+            ("Then made to add up by", _begun(way)),
         ]
     )
     worked = worked_line(budget, noise)
     if worked:
         yield Paragraph(words(worked))
+
+
+def _begun(text: str) -> str:
+    """Words as they begin a line."""
+    return text[0].upper() + text[1:]
 
 
 def _promised(plan: Plan, budget: Budget, *, exact: bool, crossed: bool) -> Iterator[TextBlock]:
