@@ -105,6 +105,30 @@ def test_refusals(
     assert said in str(done.exception)
 
 
+def test_a_data_set_has_one_cap_for_all_at_a_delta(tmp_path: Path) -> None:
+    """No grant brings ε and ρ together beyond it; what is granted then is spent within both."""
+    url = f"sqlite:///{tmp_path / 'l.db'}"
+    account = ("ledger", "grant", url, "--dataset", "people")
+    said = ("--epsilon", "1", "--rho", "1/10", "--delta", "1e-6", "--most", "4")
+    assert run(*account, *said).exit_code == 0
+    again = run(*account, "--epsilon", "2")
+    assert isinstance(again.exception, InputError)
+    assert "it may lose 4 at most" in str(again.exception)
+    assert run(*account, "--epsilon", "0.5").exit_code == 0
+    with ledger_at(url) as opened, opened.reading() as book:
+        balance = book.balance("dataset", "people")
+        assert balance.terms is not None
+        assert balance.terms.most == 4
+        assert (balance.cap, balance.left) == (1_500_000, 1_500_000)
+    other = run("ledger", "grant", url, "--dataset", "b", "--rho", "9", "--most", "2")
+    assert isinstance(other.exception, InputError)
+    assert isinstance(run(*account, "--most", "0").exception, InputError)
+    assert isinstance(
+        run("ledger", "grant", url, "--user", "u", "--most", "1").exception, InputError
+    )
+    assert run("ledger", "check", url).exit_code == 0
+
+
 def test_nothing_left(ledger: str) -> None:
     loss = loss_of(cw.Plan(rho="1/4"))
     with ledger_at(ledger) as opened, opened.writing() as book:

@@ -135,6 +135,10 @@ def grant(
         str | None,
         typer.Option(help="With ρ: the δ at which the whole is told in ε (default 0.000001)."),
     ] = None,
+    most: Annotated[
+        str | None,
+        typer.Option(help="The most ε at δ that all its caps together may come to, once said."),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Give an account more to spend; makes the ledger where there is none.
@@ -151,6 +155,7 @@ def grant(
         neighbours=neighbours,
         rows=rows,
         delta=delta,
+        most=most,
     )
     if json:
         print_json(account.to_dict())

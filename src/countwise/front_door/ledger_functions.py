@@ -1,7 +1,7 @@
 """The ledger of privacy loss from Python: look at it, check it, set budgets."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -165,29 +165,35 @@ def ledger_grant(
     neighbours: str | None = None,
     rows: int | None = None,
     delta: Number | None = None,
+    most: Number | None = None,
 ) -> AccountBalance:
     """Give an account more to spend; makes the ledger where there is none.
 
     A data set counts in the units of its grants: ε, ρ, or both with a cap for each; between which
-    `neighbours`, with how many `rows` of a person, and at which `delta` ρ is told in ε, is said
-    once. Never more is granted than was said: the ledger's whole parts are rounded down.
+    `neighbours`, with how many `rows` of a person, at which `delta` ρ is told in ε, and which ε
+    there is the `most` that all caps together may come to, is said once. Never more is granted than
+    was said: the ledger's whole parts are rounded down.
     """
     named = {"user": user, "dataset": dataset, "project": project}
     chosen = [(scope, name) for scope, name in named.items() if name]
     if len(chosen) != 1:
         raise InputError("name one of --user, --dataset and --project.")
     scope, name = chosen[0]
-    said = (neighbours, rows, delta)
+    said = (neighbours, rows, delta, most)
     if scope != "dataset" and any(each is not None for each in said):
-        raise InputError("--neighbours, --rows and --delta are of a data set.")
-    if epsilon is None and rho is None and (scope != "dataset" or said == (None, None, None)):
+        raise InputError("--neighbours, --rows, --delta and --most are of a data set.")
+    if epsilon is None and rho is None and (scope != "dataset" or said == (None,) * 4):
         raise InputError("nothing is granted. To fix, add --epsilon 1, or --rho 0.1.")
     more, more_rho = _whole(epsilon, "epsilon"), _whole(rho, "rho")
-    fraction = None if delta is None else exact(delta, what="delta")
+    at: dict[str, Fraction] = {
+        word: exact(number, what=word)
+        for word, number in (("delta", delta), ("most", most))
+        if number is not None
+    }
     with ledger_at(ledger, make=True) as opened, opened.writing() as book:
         terms = None
         if scope == "dataset":
-            terms = _terms(book, name, bool(more), bool(more_rho), neighbours, rows, fraction)
+            terms = _terms(book, name, bool(more), bool(more_rho), neighbours, rows, at)
         how: Any = scope
         book.grant(how, name, more, rho=more_rho, terms=terms, note="granted on the command line")
         return _account(book, how, name)
@@ -207,11 +213,11 @@ def _terms(
     rho: bool,
     neighbours: str | None,
     rows: int | None,
-    delta: Fraction | None,
+    at: Mapping[str, Fraction],
 ) -> Terms | None:
     """How a data set is counted from now on; None where that stays open, as it was before."""
     before = book.balance("dataset", dataset)
-    said = {"neighbours": neighbours, "rows": rows, "delta": delta}
+    said = {"neighbours": neighbours, "rows": rows, **at}
     given: dict[str, Any] = {word: each for word, each in said.items() if each is not None}
     known = before.terms is not None or book.knows("dataset", dataset)
     if before.terms is None and known and neighbours is None:

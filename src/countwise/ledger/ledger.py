@@ -253,6 +253,8 @@ class Book:
             )
         text = "" if fixed is None else fixed.to_text()
         amounts = Amount(epsilon=amount, rho=rho)
+        if fixed is not None:
+            fixed.refuse_beyond(amounts, name)
         return self._append("cap", {scope: name}, amount=amounts, terms=text, note=note)
 
     def _fixed(self, before: Balance, terms: Terms | None) -> Terms | None:

@@ -111,13 +111,14 @@ class Terms:
     """How a data set is counted: its neighbours, the rows of a person, the unit, and δ.
 
     A data set counts pure ε, ρ (zCDP), or both with a cap for each; with ρ, δ is where the whole is
-    told in ε as well.
+    told in ε as well. `most` is an ε at δ that the caps together may not go over.
     """
 
     neighbours: Relation = "add-remove"
     rows: int = 1
     unit: Unit = "epsilon"
     delta: Fraction = DELTA
+    most: Fraction | None = None
 
     def __post_init__(self) -> None:
         one_of(self.neighbours, RELATIONS, what="neighbours")
@@ -126,6 +127,18 @@ class Terms:
             raise InputError(f"rows a person must be a whole number of 1 or more, got {self.rows}.")
         if not 0 < self.delta < 1:
             raise InputError(f"delta must be between 0 and 1, got {written(self.delta)}.")
+        if self.most is not None and self.most <= 0:
+            raise InputError(f"most must be positive, got {written(self.most)}.")
+
+    def refuse_beyond(self, caps: "Amount", dataset: str) -> None:
+        """Refuse caps that together come to more than the most at δ."""
+        whole = at_delta(caps, self)
+        if self.most is not None and whole > self.most:
+            raise InputError(
+                f"these caps would let data set {dataset!r} lose ε = {whole:.4g} at δ = "
+                f"{float(self.delta):g}, and it may lose {written(self.most)} at most. To fix, "
+                "grant less."
+            )
 
     def in_words(self) -> str:
         """Between whom the loss is counted."""
@@ -139,13 +152,17 @@ class Terms:
 
     def to_text(self) -> str:
         """What an entry of the ledger keeps of it."""
-        return _as_text(asdict(self) | {"delta": str(self.delta)})
+        fields = asdict(self) | {"delta": str(self.delta), "most": str(self.most)}
+        if self.most is None:
+            del fields["most"]  # as entries were before there was one
+        return _as_text(fields)
 
 
 def read_terms(text: str) -> Terms:
     """The terms that a cap's entry keeps."""
     fields = json.loads(text)
-    return Terms(**fields | {"delta": Fraction(fields["delta"])})
+    numbers = {name: Fraction(fields[name]) for name in ("delta", "most") if name in fields}
+    return Terms(**fields | numbers)
 
 
 def read_loss(text: str) -> Loss:
