@@ -293,7 +293,7 @@ def test_a_folder_of_crossed_tables_is_inferred(crossed: Path) -> None:
     ("more", "said"),
     [
         (["--page", "p.html"], "--page"),
-        (["--prior", "nested"], "--prior nested"),
+        (["--prior", "nested"], "the prior nested divides counts along one tree"),
         (["--from", "counts"], "--from counts"),
         (["--sum", "county=z"], "no 'z'"),
         (["--statement", "sex=f > sex=x"], "no 'x'"),

