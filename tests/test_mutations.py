@@ -39,6 +39,8 @@ from mutations import (
 KINDS = kinds()
 BROKEN_UP = re.compile(r"[,_ \0\n]|\\x00|\\0|\\n")
 """What may stand within a number or text where it is shown."""
+PACKED = re.compile(r"[A-Za-z0-9+/=]{40,}")
+"""Arrays of numbers in a page."""
 PAYMENT = re.compile(r"work/(l\.db|\.out\.unfinished/(lock|run\.json)|domain.csv|.*\.toml)")
 """What a paid run leaves that was refused: its charge."""
 
@@ -119,6 +121,8 @@ def _content(path: Path) -> str:
     """All that is in a file, as text."""
     raw = path.read_bytes()
     text = raw.decode("utf-8", "replace")
+    if path.suffix == ".html":
+        text = PACKED.sub("", text)  # numbers of released counts, in which any letters may follow
     if path.suffix == ".parquet":
         frame = pl.read_parquet(io.BytesIO(raw))
         text += frame.write_csv() + str(pl.read_parquet_metadata(io.BytesIO(raw)))
@@ -137,8 +141,8 @@ def leaks(kind: Kind, content: bytes, command: tuple[str, ...], run: Run) -> lis
     for name, text in ({} if kind.public else run.left).items():
         shown = {CELL} if CELL in text and CELL not in declared else set()
         counts = re.findall(rf"(?<!\d){COUNT}\d{{3}}(?!\d)", text)
-        shown |= {each for each in (*counts, *(s for s in kind.sums if s in text))
-                  if each not in declared}  # fmt: skip
+        sums = [each for each in kind.sums if re.search(rf"(?<!\d){each}(?!\d)", text)]
+        shown |= {each for each in (*counts, *sums) if each not in declared}
         found += [f"{name} shows {each}" for each in shown]
     if run.code not in (0, 2):
         found.append(f"exit code {run.code}: {run.said[-300:]}")
