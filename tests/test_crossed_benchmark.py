@@ -16,8 +16,9 @@ import countwise as cw
 from accuracy_tables import crossed
 from countwise.margins.leastsquares import fit
 from countwise.margins.ranges import fitted
+from countwise.margins.shares import NORMAL
 from countwise.release.measure import measure
-from countwise.release.table_accuracy import NORMAL, table_accuracy
+from countwise.release.table_accuracy import table_accuracy
 from countwise.tables.workload import Workload
 from crossed import TABLES, Crossed, figures, pooled
 from crossed_page import Figure, as_page, covered, influences, losses, ratio, root

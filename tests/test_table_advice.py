@@ -12,8 +12,9 @@ import countwise as cw
 from countwise.cli import app
 from countwise.errors import InputError
 from countwise.margins.reconstruction import Reconstruction
+from countwise.margins.shares import NORMAL
 from countwise.margins.whole import Method, real_cells
-from countwise.release.table_accuracy import NORMAL, table_accuracy
+from countwise.release.table_accuracy import table_accuracy
 from countwise.risk import simulated_tables
 from countwise.risk.simulated_tables import SimulatedError, overall, repeated, table_errors
 from countwise.risk.table_advice import ONE_TREE, advise_tables

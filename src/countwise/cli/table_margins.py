@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from countwise.cli.console import out, print_table
 from countwise.front_door.plan_outlooks import TableOutlook
+from countwise.margins.shares import NORMAL
 from countwise.noise.numbers import written
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
 from countwise.release.promise import make_promise
-from countwise.release.table_accuracy import NORMAL, TableAccuracy
+from countwise.release.table_accuracy import TableAccuracy
 from countwise.risk.simulated_tables import SimulatedTables
 
 

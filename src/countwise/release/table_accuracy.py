@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from math import exp, fsum, log
 
 from countwise.margins.measurement import noise_variance
+from countwise.margins.shares import NORMAL
 from countwise.margins.variances import variances
 from countwise.release.budget import Budget
 from countwise.tables.notation import margin_of
 from countwise.tables.workload import Workload
-
-NORMAL = 1.959964  # standard deviations that 95 of 100 normal errors stay within
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,12 +10,13 @@ import numpy as np
 from countwise.adjust.adjustments import ADJUSTMENTS
 from countwise.arrays import IntArray
 from countwise.errors import PlanError
+from countwise.margins.shares import NORMAL
 from countwise.noise.count_noise import MECHANISMS
 from countwise.noise.numbers import written
 from countwise.progress import Tell, silent
 from countwise.release.plan import Plan
 from countwise.risk.monte_carlo import simulate_plan
-from countwise.risk.promised_margins import NORMAL, LevelMargins, level_margins
+from countwise.risk.promised_margins import LevelMargins, level_margins
 from countwise.tables.hierarchy import Hierarchy
 
 # Gaussian noise is never ε-private, so at one ε it has no place beside the others.

@@ -14,10 +14,10 @@ import numpy as np
 from countwise.arrays import FloatArray
 from countwise.margins.crossing import Crossing, crossing
 from countwise.margins.meanvariances import MeanVariances
+from countwise.margins.shares import NORMAL
 from countwise.noise.laws import IntegerLaw
 from countwise.release.budget import Budget
 from countwise.release.plan import Plan
-from countwise.release.table_accuracy import NORMAL
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.notation import margin_of
 from countwise.tables.variable import Variable

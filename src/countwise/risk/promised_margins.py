@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from countwise.adjust.tree_least_squares import fitted_variances, upward
+from countwise.margins.shares import NORMAL
 from countwise.release.budget import Budget
 from countwise.release.noise_margins import noise_margins
 from countwise.tables.hierarchy import Hierarchy
 from countwise.tables.measurements import Measurements
-
-NORMAL = 1.959964  # standard deviations that 95 of 100 normal errors stay within
 
 
 @dataclass(frozen=True, kw_only=True)

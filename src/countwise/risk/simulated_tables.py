@@ -15,11 +15,11 @@ import numpy as np
 from countwise.arrays import FloatArray, IntArray
 from countwise.margins.measurement import Measurement
 from countwise.margins.reconstruction import Reconstruction
+from countwise.margins.shares import NORMAL
 from countwise.margins.whole import Method, real_cells
 from countwise.progress import Tell, silent
 from countwise.release.budget import Budget
 from countwise.release.measure import exact_counts
-from countwise.release.table_accuracy import NORMAL
 from countwise.risk.simulation import simulate_noise
 from countwise.tables.notation import margin_of
 from countwise.tables.workload import Margin, Workload

@@ -8,12 +8,13 @@ from typing import cast
 import numpy as np
 
 from countwise.arrays import IntArray
+from countwise.margins.shares import NORMAL
 from countwise.margins.spending import Unit
 from countwise.margins.whole import Method
 from countwise.noise.numbers import written
 from countwise.release.budget import SYMBOLS
 from countwise.release.plan import Plan
-from countwise.release.table_accuracy import NORMAL, table_accuracy
+from countwise.release.table_accuracy import table_accuracy
 from countwise.risk.advice import SPOILING, SURE
 from countwise.risk.simulated_tables import SimulatedError, overall, repeated, table_errors
 from countwise.risk.simulation import simulate_measurements, simulated_adjustment
